@@ -10,5 +10,5 @@
     trace/    5  nn.Graph, which traces modules into graphs
     sbp/      6  several devices: layouts, signatures, boxing, inference, lowering, global tensors
     buffers/  7  TensorBuffer and TensorList, for data whose size is known only at run time
-    extensions.py  optional parts outside of core, called by name; core imports only errors, kernels
+    extensions.py  calls optional parts by name; core itself imports only errors and _kernels
 """

@@ -1,8 +1,8 @@
-"""Extension points: optional parts of the package that core calls by name and runs without.
+"""Extension points: optional parts of the package, which core calls by name but does not need.
 
     extensions.plan_text(plan)        imports and calls the function at homes["plan_text"]
 
-A missing part is None if its type includes None, otherwise its lookup raises UnsupportedError.
+A missing part is None if its type includes None. Otherwise its lookup raises UnsupportedError.
 """
 from __future__ import annotations
 

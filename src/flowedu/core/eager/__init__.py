@@ -1,4 +1,4 @@
-"""Chapter 2: the engine, which runs calls eagerly; file by file in reading order.
+"""Chapter 2: the files of the engine, which runs calls eagerly, in reading order.
 
     dispatch.pxd, dispatch.pyx  structs and classes; includes the .pxi files below
     hooks.pxi                   slots for functions of later chapters

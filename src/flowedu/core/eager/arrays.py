@@ -37,7 +37,7 @@ def copied(a: list | np.ndarray, kind: dt.dtype | None = None) -> Tensor:
     """Return a tensor with a copy of the values of `a`, as dtype `kind` (None: that of `a`)."""
     a = np.asarray(a)
     kind = kind or dt.as_dtype(a.dtype)
-    if kind.numpy is None or kind.code < 0:  # bfloat16, via float32; cast refuses char
+    if kind.numpy is None or kind.code < 0:  # bfloat16 via float32; cast raises for char
         return cast(copied(a, dt.float32), kind)
     with np.errstate(all="ignore"):
         return over(np.array(a, dtype=kind.numpy, order="C", copy=True), kind, Tensor)

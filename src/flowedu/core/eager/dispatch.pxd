@@ -9,16 +9,16 @@ cdef extern from "team.h" nogil:
     int fe_has_threads() noexcept
 
 cdef enum:                           # flags of a tensor (TensorBase.flags) or a call (Entry.flags)
-    TRACKED = 1                      # requires a gradient: calls are recorded (chapter 2, node.pxi)
-    VIEW = 2                         # has a Link; of a call: makes a view (chapter 2, link.pxi)
-    NO_MEMORY = 4                    # a value of a graph (chapter 4), or global with parts
+    TRACKED = 1                      # requires a gradient, so calls are recorded (node.pxi)
+    VIEW = 2                         # has a Link; of a call: makes a view (link.pxi)
+    NO_MEMORY = 4                    # a value of a graph (chapter 4), or a global tensor with parts
     GLOBAL = 8                       # has a GlobalLayout (chapter 6, global.pxi)
     WRITES = 16                      # of a call: the kernel writes into its inputs (inplace.pxi)
-    SPECIAL = 31 | ON_DEVICE         # leave the fast path; ON_DEVICE: chapter 8, device.pxi
+    SPECIAL = 31 | ON_DEVICE         # flags that leave the fast path (ON_DEVICE: chapter 8)
     LOCAL_ONLY = 32                  # of a call: the values may differ between ranks
-    UNIFORM = 32                     # of a tensor, the opposite, so that 0 is common; see flags_of
+    UNIFORM = 32                     # of a tensor: equal on all ranks (flags_of inverts this bit)
     INFERENCE = 64                   # made in inference mode
-    ADOPTED = 128                    # is a .grad or in TapeNode.grads: no other leaf may use it
+    ADOPTED = 128                    # is a .grad or in TapeNode.grads; other leaves must copy it
     MANY = 1024                      # of a call: several outputs, or many inputs (run_many)
 
 cdef enum:
@@ -42,10 +42,10 @@ cdef class Entry:                    # an op prepared for one set of input specs
     cdef const void *extra
     cdef readonly object keep        # owns what `extra` points to
     cdef int64_t contiguous          # bit i: input i must be contiguous
-    cdef readonly int64_t cost       # elements touched, or flops / 8: decides on threads
+    cdef readonly int64_t cost       # elements touched, or flops / 8; decides on threads
     cdef int flags                   # VIEW, WRITES, MANY, ON_DEVICE, LOCAL_ONLY (random)
     cdef readonly bint python        # the kernel is a Python function (ops/custom/pykernel.pyx)
-    cdef bint quick                  # a small kernel without scratch, called directly on one thread
+    cdef bint quick                  # a small kernel without scratch memory, run on one thread
     cdef int64_t offset
     cdef int64_t key_len
     cdef int64_t key[MAX_KEY]
@@ -57,13 +57,13 @@ cdef class TapeNode:                     # one call on the tape
     cdef readonly object custom   # has name, shapes, outputs, backward(douts) (core/grad/custom.py)
     cdef readonly int64_t seq
     cdef readonly tuple edges        # per input: TapeNode, leaf tensor or None
-    cdef int[4] slots        # per input: output number of that TapeNode (further inputs: in `more`)
+    cdef int[4] slots        # per input: output number of that TapeNode (over 4 inputs: in `more`)
     cdef list more
     cdef public tuple saved          # values the gradient rules need, in the order of op.saved
     cdef int64_t[4] versions         # of the memory of `saved` (further ones: in `more_versions`)
     cdef list more_versions
     cdef public list grads           # filled during backward
-    cdef bint needed, wanted         # in backward: a target is below this node; below or at it
+    cdef bint needed, wanted         # needed: a target is below this node; wanted: at or below it
     cdef public object hooks         # None, or a dict (tensor/hooks.py)
     cdef public object line          # source line, in anomaly mode and for ops without a gradient
     cdef object __weakref__
@@ -71,20 +71,20 @@ cdef class TapeNode:                     # one call on the tape
 
 cdef class Link:                     # how a view was made
     cdef readonly TensorBase base    # the tensor whose memory it shares, itself not a view
-    cdef readonly TensorBase parent  # the input of the view op; None: more than MAX_DEPTH steps
+    cdef readonly TensorBase parent  # the input of the view op; None: chain too long, or no_grad
     cdef readonly OpBase op
     cdef readonly tuple attrs
     cdef readonly int depth
-    cdef readonly bint plain         # made under no_grad: never has a history
-    cdef public int64_t epoch        # base.epoch at the view's own history, or NO_HISTORY (no_grad)
+    cdef readonly bint plain         # made under no_grad, so it never has a history
+    cdef public int64_t epoch        # base.epoch when its history was recorded, or NO_HISTORY
 
 cdef class GlobalLayout:       # one object for each placement and sbp (sbp/tensor/global_layout.py)
-    cdef readonly object placement, sbp, layout      # public objects; the one of core/sbp
-    cdef readonly GlobalLayout whole # broadcast, on the same placement
-    cdef readonly bint single        # on one device: the tensor has memory, like a local tensor
+    cdef readonly object placement, sbp, layout      # layout: the object of core/sbp
+    cdef readonly GlobalLayout whole # the broadcast layout on the same placement
+    cdef readonly bint single        # on one device, so the tensor has memory, as local ones do
 
 cdef class Rare:                     # fields that few tensors have
-    cdef public object parts      # of a global tensor: {rank: local tensor} of the ranks owned here
+    cdef public object parts      # of a global tensor: {rank: local tensor} of this process
     cdef public object symbol        # lazy tensors: their value in the graph
     cdef public object grad_name     # lazy tensors: the name of grad_fn
     cdef public object hooks         # {id: function} of register_hook, on a leaf
@@ -92,14 +92,14 @@ cdef class Rare:                     # fields that few tensors have
     cdef public bint retains         # retain_grad() was called
 
 cdef class TensorBase(Array):
-    # Array.flags is combined with the flags of other inputs by OR: see flags_of
+    # Calls combine the flags of their inputs (Array.flags) by OR; see flags_of.
     cdef public int out_index
     cdef public object _grad
     cdef public TapeNode node
     cdef public int64_t epoch        # number of in-place changes of the history
     cdef readonly Link link          # None: not a view. Set it with set_link
     cdef GlobalLayout _layout        # None: a local tensor. Set it with set_layout
-    cdef public Rare rare            # None: has none of these fields
+    cdef public Rare rare            # None: none of its fields is set
 
 cdef class Slots:                    # functions of later chapters (table in hooks.pxi)
     cdef public object Tensor, Size, mixed, mixed_matmul, write, into, renew, pack, line, watch

@@ -1,7 +1,7 @@
-"""The engine. Each op call goes through `OpBase.call` to the interpreter on top of the stack.
+"""The engine: `OpBase.call` passes each op call to the interpreter on top of the stack.
 
-With an empty stack calls run eagerly: find the Entry (cached per op, input specs and attributes),
-allocate the outputs, run the kernel, and record the call if an input requires a gradient.
+If the stack is empty, `eager` finds the Entry (cached per op, input specs and attributes),
+allocates the outputs, runs the kernel, and records the call if an input requires a gradient.
 """
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t
 from libc.stdlib cimport calloc, free
@@ -57,8 +57,8 @@ cdef extern from *:
     int fe_device
 
 cdef enum:
-    MAX_ARGS = 14                    # inputs and outputs of a call whose views fit on the stack
-    MAX_INPUTS = 10                  # inputs of such a call
+    MAX_ARGS = 14                    # most inputs and outputs whose views fit on the C stack
+    MAX_INPUTS = 10                  # most inputs whose key fits on the C stack
     MAX_DRAWN = 8                    # integers of a random op
     SMALL = 32768                    # below this cost one thread is faster
 

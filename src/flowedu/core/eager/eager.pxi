@@ -35,7 +35,7 @@ cdef inline run(Entry e, tuple inputs, int local_only, const int64_t *drawn):
 
 ctypedef object (*Handler)(OpBase, tuple, tuple, Entry, int, const int64_t *, GlobalLayout)
 
-cdef struct Special:                               # flags, and the handler of calls with them
+cdef struct Special:                               # a flag set, and the handler of its calls
     int flag
     Handler handle
 
@@ -44,7 +44,7 @@ cdef Special[3] SPECIALS                           # filled by global.pxi, link.
 
 cdef run_special(OpBase op, tuple inputs, tuple attrs, Entry e, int flags, const int64_t *drawn,
                  GlobalLayout at=None):
-    """Slow path: the handler of the first flag does its part, clears the flag and dispatches again.
+    """Run the slow path. The handler of the first flag clears the flag and dispatches again.
     e: the Entry, if already found. at: the layout of the results, if they are global."""
     cdef int i
     if e is not None:
@@ -107,7 +107,7 @@ cdef raise_not_tensor(OpBase op, o, int i):
 
 
 def call_seeded(OpBase op, tuple inputs, tuple attrs, int64_t seed, int64_t draw):
-    """Run a random op with this seed and draw, not those in `attrs`: all draws share one Entry."""
+    """Run a random op with this seed and draw, so that calls with any seeds share one Entry."""
     cdef int64_t drawn[2]                # the first two integers of every random op (ops/random.py)
     drawn[0], drawn[1] = seed, draw
     return eager(op, inputs, attrs, drawn)

@@ -70,7 +70,7 @@ cdef class Entry:
 
 
 def prepare(op, specs, attrs, strides=None, outs=None):
-    """Make the Entry of a call. Return None for a view that the strides do not allow."""
+    """Make the Entry of a call. Return None if the strides do not allow the view."""
     outs = op.infer(specs, attrs) if outs is None else outs
     names = op.bind(specs, attrs, outs=outs)
     view = kernel = extra = None
@@ -104,7 +104,7 @@ def check_limits(op, ints, reals):
 
 
 cdef inline dispatch(OpBase op, tuple inputs, tuple attrs):
-    """Run `op.call(inputs, attrs)`, from C without the cost of a method call."""
+    """Run `op.call(inputs, attrs)` from C, without the cost of a method call."""
     if fe_amp:
         inputs = thread_state.amp(op, inputs)
     if active != 0:
@@ -159,7 +159,7 @@ cdef Entry find(OpBase op, tuple inputs, tuple attrs):
     cdef Py_ssize_t k = 0
     if len(inputs) <= MAX_INPUTS:
         return find_with_key(op, inputs, attrs, key)
-    for x in inputs:                               # views have fewer inputs, so no strides
+    for x in inputs:                               # view ops have fewer inputs: no strides
         k += 1 + (<TensorBase>x).v.ndim
     large = PyBytes_FromStringAndSize(NULL, k * 8)
     return find_with_key(op, inputs, attrs, <int64_t *>PyBytes_AS_STRING(large))

@@ -1,7 +1,7 @@
 # Chapter 2: slots for functions of later chapters (part of dispatch.pyx).
 #
 # Ops and the tape call functions of later chapters through the slots below, without importing them.
-# The import of the module with such a function fills the slot: `connect(write=arithmetic)`.
+# Importing the module that has such a function fills its slot, by `connect(write=arithmetic)`.
 
 cdef dict HOOKS = {
     # slot: (the module that fills it, its purpose)
@@ -48,7 +48,7 @@ cdef make_default(str name):
 
 
 class UnsetHook:
-    """Placeholder of a function."""
+    """Placeholder of a function in an empty slot."""
 
     def __init__(self, name):
         self.name = name
@@ -59,7 +59,7 @@ class UnsetHook:
 
 
 class UnsetOp(OpBase):
-    """Placeholder of an op."""
+    """Placeholder of an op in an empty slot."""
 
     def __init__(self, slot):
         self.slot = slot

@@ -6,7 +6,7 @@ cdef raise_readonly(what):
 
 
 cdef int mark_written(OpBase op, tuple inputs, Entry e) except -1:
-    """Mark the inputs that the kernel of this call writes as changed."""
+    """Increment the version of each input that the kernel of this call writes."""
     cdef TensorBase x
     for i in e.written:
         x = <TensorBase>inputs[i]
@@ -33,7 +33,7 @@ def tape_position():
 
 
 def copy_into(TensorBase x, TensorBase z):
-    """Copy z, of the dtype of x and broadcastable to its shape, into the memory of x."""
+    """Copy z into the memory of x. z has the dtype of x, and broadcasts to the shape of x."""
     cdef fe_view args[2]
     cdef int d, shift
     if x.block == NULL or z.block == NULL:

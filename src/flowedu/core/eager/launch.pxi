@@ -16,7 +16,7 @@ cdef inline int compute(Entry e, tuple inputs, fe_view *args, const int64_t *dra
 
 
 cdef int compute_any(Entry e, tuple inputs, fe_view *args, const int64_t *drawn) except -1:
-    """Slow path of compute: large calls, random ops, Python kernels, inputs to be copied."""
+    """Run the slow path of compute: large calls, random ops, Python kernels, strided inputs."""
     cdef fe_call call
     cdef int64_t seeded[MAX_DRAWN]
     cdef const int64_t *ints = e.ints
@@ -31,7 +31,7 @@ cdef int compute_any(Entry e, tuple inputs, fe_view *args, const int64_t *drawn)
             x = copy_contiguous(x)
             copies.append(x)
         args[i] = x.v
-    if drawn != NULL:                              # in a copy: other threads may use the Entry
+    if drawn != NULL:                              # a copy, as other threads may use the Entry
         memcpy(seeded, e.ints, min(e.nints, MAX_DRAWN) * 8)
         seeded[0], seeded[1] = drawn[0], drawn[1]
         ints = seeded
@@ -65,7 +65,7 @@ cdef inline int call_alone(fe_call *call) noexcept:
 
 
 cdef int launch(fe_call *call, fe_work work, int64_t cost) except -1:
-    """Run a kernel with its scratch memory; its cost decides between one thread and all."""
+    """Run a kernel with its scratch memory, on all threads if its cost is high, else on one."""
     cdef Block *scratch = NULL
     cdef int64_t need
     cdef int status, failed, nt = threads if cost >= 4 * SMALL else 1

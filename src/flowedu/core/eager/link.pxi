@@ -1,7 +1,7 @@
 # Chapter 2: views and their history (part of dispatch.pyx).
 #
-# The history of a view is its view op, applied to its parent, recorded when the view is made. An
-# in-place write changes the history of the base and increments base.epoch, so that its views are
+# The history of a view is the call of its view op on its parent, recorded when the view is made. An
+# in-place write changes the history of the base and increments base.epoch, which makes its views
 # stale. The next use of a stale view records the view op again (tensor/writing.pyx).
 
 @cython.freelist(64)
@@ -54,7 +54,7 @@ SPECIALS[1].flag, SPECIALS[1].handle = VIEW | NO_MEMORY, call_refreshed
 
 
 cdef int refresh_views(tuple inputs) except -1:
-    """Call refresh_view on every input. Return their flags."""
+    """Refresh the views among the inputs. Return the flags of all inputs, combined by OR."""
     cdef int i, flags = 0
     cdef TensorBase x
     for i in range(len(inputs)):

@@ -26,7 +26,7 @@ cdef class TapeNode:
         return self.custom.outputs if self.entry is None else self.entry.nout
 
     cpdef int slot(self, int i):
-        """Return the output number of input i in edges[i]."""
+        """Return the position of input i among the outputs of edges[i]."""
         return self.slots[i] if self.more is None else self.more[i]
 
     def __repr__(self):
@@ -40,7 +40,7 @@ cdef class TapeNode:
 
     @property
     def next_functions(self):
-        """((node, output number), ...) of the inputs; leaves have an accumulate_grad node."""
+        """One pair (node, output number) per input; leaves have an accumulate_grad node."""
         return filled.node_next(self)
 
     def register_hook(self, hook):
@@ -113,7 +113,7 @@ cdef int set_saved(TapeNode node, tuple saved) except -1:
 
 
 cdef int64_t select_saved(OpBase op, tuple inputs):
-    """Return as bits the values in op.saved that the rules of the inputs with gradients need."""
+    """Return a bit mask of the values in op.saved that the rules of tracked inputs need."""
     cdef int i
     cdef int64_t mask = 0
     if op.star is not None:
@@ -149,7 +149,7 @@ cdef tape(OpBase op, tuple inputs, Entry e, result):
             if not mask & 1:
                 saved.append(None)
             elif i >= 0:
-                y = <TensorBase>inputs[i]          # global: in-place ops replace the parts
+                y = <TensorBase>inputs[i]          # in-place ops replace the parts of a global one
                 saved.append(y if y.block != NULL else alias_parts(y))
             else:                                      # an alias avoids a reference cycle
                 saved.append(alias_of(<TensorBase>result if e.nout == 1
@@ -168,10 +168,10 @@ cdef tape(OpBase op, tuple inputs, Entry e, result):
 
 
 def make_custom_node(custom, tuple inputs, tuple saved=NOTHING):
-    """Make a node whose gradients `custom` computes: autograd.Function, and writes into views.
+    """Make a node whose gradients `custom` computes, for autograd.Function and writes into views.
 
-    `custom` has: name; shapes, of the inputs; outputs, their number; backward(node, douts), which
-    returns a gradient or None for each input.
+    `custom` has the attributes name, shapes (of the inputs), and outputs (their number). Its method
+    backward(node, douts) returns a gradient or None for each input.
     """
     cdef TapeNode node = TapeNode.__new__(TapeNode)
     cdef TensorBase x
@@ -187,7 +187,7 @@ def make_custom_node(custom, tuple inputs, tuple saved=NOTHING):
 
 
 def set_history(TensorBase y, TapeNode node or None, int out_index=0):
-    """Make y output number `out_index` of `node`, or, for None, a leaf without gradient."""
+    """Make y output number `out_index` of `node`, or a leaf without gradient if node is None."""
     set_output(y, node, out_index, node is not None)
 
 

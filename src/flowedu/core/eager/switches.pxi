@@ -109,5 +109,5 @@ def default_threads() -> int:
 
 
 def has_threads():
-    """Return False if the compiler has no OpenMP."""
+    """Return True if the kernels were compiled with OpenMP."""
     return bool(fe_has_threads())

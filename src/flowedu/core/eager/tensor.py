@@ -1,7 +1,7 @@
 """flow.Tensor: attributes, conversions, operators.
 
-core/eager/dispatch.pyx has the C part (data, tape links, + - * / @). Others `attach` methods, such
-as the conversions to Python numbers (tensor/attributes.py).
+core/eager/dispatch.pyx has the C part (data, tape links, + - * / @). Other modules `attach` further
+methods, such as the conversions to Python numbers (tensor/attributes.py).
 """
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class LazyGrad:
 
 
 class TensorType(type):
-    """Metaclass: a call makes a tensor, `flow.Tensor(2, 3)`; C code allocates without a call."""
+    """Metaclass whose call makes a tensor: `flow.Tensor(2, 3)`. C code allocates without a call."""
 
     def __call__(cls, *args: object, device: object = None, placement: object = None,
                  sbp: object = None) -> Any:
@@ -108,7 +108,7 @@ class Tensor(TensorBase, metaclass=TensorType):
             raise errors.lazy_access(what, self.spec)
 
     def numpy(self) -> np.ndarray:
-        """Return an ndarray that shares the memory; no `detach()` is needed before."""
+        """Return an ndarray that shares the memory. A call of `detach()` before is not needed."""
         self._require_data("numpy()")
         self.uniform = False                              # the array may be written
         if self.global_layout is not None:
@@ -120,7 +120,7 @@ class Tensor(TensorBase, metaclass=TensorType):
         return np.asarray(memoryview(self))
 
     def peek(self) -> np.ndarray:
-        """Return numpy() for reading only; bfloat16 is converted to float32."""
+        """Return an ndarray for reading only, with bfloat16 converted to float32."""
         if self.dtype is dt.bfloat16:
             return _op("cast")(self.detach(), dtype=dt.float32).peek()
         plain = self.global_layout is None and self.has_memory

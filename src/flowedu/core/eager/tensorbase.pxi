@@ -19,7 +19,7 @@ cdef class TensorBase(Array):
 
     @property
     def uniform(self):
-        """Whether it was computed from constants only, and so is equal on all ranks."""
+        """Whether it was computed from constants only, so that it is equal on all ranks."""
         return self.flags & UNIFORM != 0
 
     @uniform.setter
@@ -63,7 +63,7 @@ cdef class TensorBase(Array):
     def shape(self):
         cdef int d
         cdef object n         # an object, since a C integer would be boxed at each use
-        shape = PyType_GenericAlloc(<PyTypeObject *>filled.Size, self.v.ndim)  # an empty tuple
+        shape = PyType_GenericAlloc(<PyTypeObject *>filled.Size, self.v.ndim)  # items unset
         for d in range(self.v.ndim):
             n = self.v.shape[d]
             Py_INCREF(n)

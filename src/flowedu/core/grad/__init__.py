@@ -1,4 +1,4 @@
-"""Chapter 2: gradients of eager calls, file by file in reading order.
+"""Chapter 2: the files that compute gradients of eager calls, in reading order.
 
     tape.pyx    the traversal of the tape; includes the .pxi files
     rules.pxi   the gradient rules of one node

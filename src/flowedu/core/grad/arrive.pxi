@@ -4,7 +4,7 @@
 @cython.freelist(4)
 cdef class Sinks:
     """Destinations of the gradients of one backward pass."""
-    # None: every leaf. Else {id of leaf, or (id of node, output): indices in targets, results}
+    # None: every leaf. Else {id of leaf or (id of node, output): indices in targets and results}
     cdef dict wanted
     cdef list targets, results
     cdef dict waiting            # None, or sums for leaves with hooks; see count_hooked_leaves
@@ -74,7 +74,7 @@ cdef int store(Sinks sinks, TensorBase t, key, TensorBase g) except -1:
 
 
 cdef int accumulate(TensorBase leaf, TensorBase g, bint create_graph) except -1:
-    """Add g to leaf.grad, which shares no memory: in-place changes of it affect no other tensor."""
+    """Add g to leaf.grad, which shares no memory with other tensors, so users may write into it."""
     cdef TensorBase old
     if leaf._layout is not g._layout:                      # .grad has the layout of its leaf
         g = <TensorBase>filled.bring(g, leaf._layout)
@@ -85,7 +85,7 @@ cdef int accumulate(TensorBase leaf, TensorBase g, bint create_graph) except -1:
             leaf._grad = old + g
             (<TensorBase>leaf._grad).flags |= ADOPTED
         return 0
-    if g.block == NULL and g.flags & GLOBAL:      # in-place ops replace its parts: alias it
+    if g.block == NULL and g.flags & GLOBAL:      # in-place ops replace its parts, so alias it
         g = alias_of(g)
     elif g.flags & ADOPTED or g.block == NULL or g.block.refs > 1 or not view_contiguous(&g.v):
         g = <TensorBase>COPY.call((g,), NO_ATTRS)
@@ -133,7 +133,7 @@ cdef int finish_outputs(Sinks sinks, TapeNode n) except -1:
 
 
 cdef int skip_node(Sinks sinks, TapeNode n) except -1:
-    """Deliver None to the leaves among the inputs of n, so that none waits for a gradient."""
+    """Deliver None to the leaves among the inputs of n, so that no leaf waits for it."""
     for e in n.edges:
         if e is not None and type(e) is not TapeNode:
             deliver(sinks, <TensorBase>e, None)

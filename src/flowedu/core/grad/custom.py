@@ -7,7 +7,7 @@ from flowedu.core.eager.dispatch import TapeNode, TensorBase
 
 
 class Custom:
-    """Base of backward rules of nodes without an op (make_custom_node in core/eager/node.pxi)."""
+    """Base of the backward rules of nodes without an op (see make_custom_node, eager/node.pxi)."""
 
     outputs = 1
 
@@ -18,5 +18,5 @@ class Custom:
         raise NotImplementedError
 
     def release(self) -> bool:
-        """Free the values saved for backward. Return True if that rules out a second backward."""
+        """Free the values saved for backward. Return True if that prevents a second backward."""
         return False

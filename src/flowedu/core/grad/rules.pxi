@@ -18,7 +18,7 @@ cdef int check_versions(TapeNode n) except -1:
 
 
 cdef tuple get_saved(TapeNode n, bint create_graph):
-    """Return the saved values; with create_graph, with the history they had when saved."""
+    """Return the saved values. If create_graph, they have the history they had when saved."""
     cdef TensorBase y, x
     cdef int i, slot
     if n.saved is None:
@@ -95,7 +95,7 @@ cdef list LEADING = [tuple(range(k)) for k in range(9)]
 
 
 cdef object sum_to_shape(TensorBase x, tuple shape):
-    """Sum the gradient x to `shape`. Leading axes, the usual case, take a path without Python."""
+    """Sum the gradient x to `shape`. Leading axes, the usual case, need no Python code."""
     cdef int i, extra = x.v.ndim - len(shape)
     if extra < 0:
         return unbroadcast(x, shape)

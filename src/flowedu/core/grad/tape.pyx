@@ -29,7 +29,7 @@ def run_backward(list roots, list seeds, targets=None, bint retain=False, bint c
                  bint into_grad=False):
     """Run backward from `roots` with gradients `seeds`; add the results to the `.grad` of leaves.
 
-    With `targets`, return their gradients (None: no path), or with `into_grad` add to `.grad`.
+    With `targets`, return their gradients (None: no path), or add them to `.grad` if `into_grad`.
     """
     cdef TapeNode n
     cdef TensorBase t, g
@@ -79,7 +79,7 @@ cdef int process_node(Sinks sinks, TapeNode n) except -1:
     grads = compute_gradients(n, douts, sinks) if n.hooks is None and filled.watch is None else \
         compute_hooked_gradients(n, douts, sinks)
     n.grads = None
-    for leaves in range(2):                      # nodes first: a leaf must not adopt their gradient
+    for leaves in range(2):                      # nodes first, so no leaf adopts their gradients
         for i in range(len(n.edges)):
             e = n.edges[i]
             if e is not None and (type(e) is not TapeNode) == leaves:
@@ -148,7 +148,7 @@ cdef bint all_none(list xs):
 
 
 cdef int release(TapeNode n) except -1:
-    """Free the saved values, unless all are constants of 0 dims: x * 2 may run twice."""
+    """Free the saved values, unless all are 0-dim constants, so that x * 2 can run twice."""
     cdef TensorBase t
     if n.entry is None:
         if n.custom.release():

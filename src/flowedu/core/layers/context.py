@@ -41,7 +41,7 @@ class Context:
     """Base class of contexts.
 
     Attributes: training; namespaces (see `flow.scope.namespace`); default_initializer; model_names
-    {variable: the model_name passed to get_variable}; in_job; devices, their number.
+    {variable: the model_name passed to get_variable}; in_job; devices, the number of devices.
     """
 
     training = False

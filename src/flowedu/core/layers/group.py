@@ -14,8 +14,8 @@ class State(NamedTuple):
 
     suffix: the name in a graph is `<parameter>-<suffix>`. key: key in `optimizer.state[parameter]`.
     initial: first value. single: True for one value of shape (1,), False for the parameter's shape.
-    wide: float32 if the parameter has 16 bits. master: a float32 copy of a 16-bit parameter. Other
-    parameters have no such state; the update uses the parameter.
+    wide: True for float32 if the parameter has 16 bits. master: True for a float32 copy of a 16-bit
+    parameter; for wider parameters this state is missing, and the update uses the parameter.
     """
 
     suffix: str

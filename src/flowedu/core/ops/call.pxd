@@ -1,6 +1,6 @@
 from libc.stdint cimport int64_t
 
-cdef class Rule:                     # one gradient function, and where its arguments come from
+cdef class Rule:                     # one gradient function and the sources of its arguments
     cdef readonly object f
     cdef int n
     cdef int[32] kind              # 0 gradient of an output, 1 saved, 2 attribute, 3 shape, 4 dtype
@@ -10,8 +10,8 @@ cdef class Rule:                     # one gradient function, and where its argu
 
 cdef class OpBase:
     cdef dict __dict__
-    cdef dict entries         # of the engine: what it knows of earlier calls (core/eager/entry.pxi)
-    cdef list recent                 # ... the last few used
+    cdef dict entries         # of the engine: {key: Entry} of earlier calls (core/eager/entry.pxi)
+    cdef list recent                 # of the engine: the last four Entries used
     cdef readonly tuple defaults, required
     cdef readonly dict attr_index
     cdef readonly bint elementwise
@@ -25,6 +25,6 @@ cdef class OpBase:
 
 ctypedef object (*Dispatch)(OpBase op, tuple inputs, tuple attrs)
 
-cdef int active                      # interpreters in charge, in all threads
+cdef int active                      # number of active interpreters in all threads
 cdef void dispatch_by(Dispatch engine) noexcept
 cpdef current_interpreter()

@@ -1,5 +1,5 @@
-"""Dispatch of op calls. `OpBase.call` passes a call to the top of this thread's interpreters or,
-if the stack is empty, to the engine of core/eager."""
+"""Dispatch of op calls. `OpBase.call` passes a call to the top of this thread's stack of
+interpreters or, if the stack is empty, to the engine of core/eager."""
 from cpython.object cimport PyObject
 
 from flowedu.core.values.storage cimport Array
@@ -36,14 +36,14 @@ class interpreter:
 cpdef current_interpreter():
     """Return the current interpreter, or None in eager mode."""
     cdef tuple stack
-    if active == 0:                      # in all threads: the fast path
+    if active == 0:                      # no thread has one: the fast path
         return None
     stack = thread_state.interpreters
     return stack[len(stack) - 1] if stack else None
 
 
 def call_below(op, inputs, attrs):
-    """Pass a call to the interpreter below the current one, which only observes it."""
+    """Pass a call from the current interpreter, which only observes it, to the one below."""
     stack = thread_state.interpreters
     thread_state.interpreters = stack[:-1]
     try:
@@ -56,7 +56,7 @@ class EngineParts:
     """Functions that create values, set by core/eager, promote.py, and ops/checks.py.
 
     number(value, dtype): a 0-dim value. array(ndarray): a value that shares its memory.
-    operands(inputs): the inputs of an elementwise call, with numbers as values.
+    operands(inputs): the inputs of an elementwise call, numbers converted to values.
     nonzero(name, divisor): an integer divisor, checked for zeros."""
 
     def missing(self, *args):
@@ -147,7 +147,7 @@ cdef class OpBase:
         return dispatch(self, inputs, values)
 
     def call_mixed(self, tuple inputs, tuple values):
-        """Run a call with other inputs than tensors: numbers become values, a blob runs it."""
+        """Run a call whose inputs are not all tensors. A blob runs it; numbers become values."""
         for x in inputs:
             if isinstance(x, BlobDef):
                 return x.call_op(self, inputs, values)

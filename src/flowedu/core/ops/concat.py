@@ -43,7 +43,7 @@ slice = define(
 
 
 def full_axes(shape: Shape, start: Shape, stop: Shape, step: Shape) -> list[int]:
-    """Return the axes of which the slice takes all elements."""
+    """Return the axes that the slice takes completely."""
     return [i for i, n in enumerate(shape) if (start[i], stop[i], step[i]) == (0, n, 1)]
 
 
@@ -100,7 +100,7 @@ slice_grad = define(
 
 # ---- concat
 def _band_axes(xs: tuple[Spec, ...], axis: int) -> str:
-    """"aBc,aBc->aBc": the joined axis must stay whole, all others may be split together."""
+    """Return "aBc,aBc->aBc": the joined axis must stay whole, and the others may be split."""
     term = axes.same(xs[0].ndim, [axis])
     return ",".join([term] * len(xs)) + "->" + term
 

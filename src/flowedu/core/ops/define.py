@@ -140,8 +140,8 @@ def define(signature: str, meaning: Meaning, *parts: Kernel | View | Split | Eff
     Args:
         signature: a Python signature, such as `"sum(x, *, axis, keepdims=True) -> y"`.
         meaning, parts: see core/ops/record.py.
-        grad: {input name: function}, or one function that returns {input name: gradient}, written
-            in ops. An input without an entry has no gradient.
+        grad: {input name: function}, or one function that returns {input name: gradient}. The
+            functions call ops. An input without an entry has no gradient.
         doc: one line for help().
     """
     return enter(Op(read(signature), meaning, *parts, grad=grad, doc=doc))

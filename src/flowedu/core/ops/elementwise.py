@@ -1,4 +1,4 @@
-"""Elementwise ops: a record each, and a line in _kernels/core/formulas.h or a Formula."""
+"""Elementwise ops, each with a record and a line in _kernels/core/formulas.h or a Formula."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -60,7 +60,7 @@ mul = elementwise("mul(x, y) -> z", Split(linear=["x", "y"]), Laws(float_only=Fa
                   ref=lambda x, y: np.multiply(x, y),
                   grad={"x": lambda dz, y: dz * y, "y": lambda dz, x: dz * x})
 div = elementwise("div(x, y) -> z", Split(linear=["x"]), Laws(domain={"y": "nonzero"}), tile="div",
-                  ref=lambda x, y: np.divide(x, y),                           # z may be overwritten
+                  ref=lambda x, y: np.divide(x, y),         # x / y below, as z may be overwritten
                   grad={"x": lambda dz, y: dz / y, "y": lambda dz, x, y: neg(dz * (x / y) / y)})
 neg = unary("neg", lambda x: np.negative(x), lambda dy: neg(dy), float_only=False, linear=["x"])
 pow = elementwise(
@@ -76,7 +76,7 @@ minimum = elementwise("minimum(x, y) -> z", Split(fold="min", rising=["x", "y"])
                       Laws(float_only=False), tile="minimum", ref=lambda x, y: np.minimum(x, y),
                       grad={"x": lambda dz, x, y: larger_share(dz, y, x),
                             "y": lambda dz, x, y: larger_share(dz, x, y)})
-floordiv = elementwise("floordiv(x, y) -> z",                            # no jump in this domain
+floordiv = elementwise("floordiv(x, y) -> z",                # jumps only at x = 0 in this domain
                        Laws(domain={"x": "unit", "y": "above_one"}, float_only=False),
                        tile="floordiv", ref=lambda x, y: np.floor_divide(x, y),
                        grad={"x": lambda dz: zeros_of(dz), "y": lambda dz: zeros_of(dz)})
@@ -104,7 +104,7 @@ relu = unary("relu", lambda x: np.maximum(x, 0), lambda dy, y: relu_grad(dy, y),
 relu_grad = elementwise(
     "relu_grad(dy, y) -> dx", Split(linear=["dy"]), Laws(float_only=False), tile="relu_grad",
     ref=lambda dy, y: np.where(y > 0, dy, dy.dtype.type(0)),
-    grad={"dy": lambda ddx, y: relu_grad(ddx, y), "y": lambda ddx: None})       # flat in y
+    grad={"dy": lambda ddx, y: relu_grad(ddx, y), "y": lambda ddx: None})       # constant in y
 exp = unary("exp", lambda x: np.exp(x), lambda dy, y: dy * y, rising=["x"])
 expm1 = unary("expm1", lambda x: np.expm1(x), lambda dy, y: dy * (y + 1))
 log = unary("log", lambda x: np.log(x), lambda dy, x: dy / x, domain="positive")

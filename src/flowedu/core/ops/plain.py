@@ -1,4 +1,4 @@
-"""A minimal interpreter that runs the `ref` of an op in NumPy; with `reverse`, an autodiff.
+"""A minimal interpreter that runs the `ref` of an op in NumPy; `reverse` computes gradients.
 
     x, y = plain([2.0, 3.0]), plain([5.0, 7.0])
     with interpreter(Plain()), interpreter(Recorder()) as tape:

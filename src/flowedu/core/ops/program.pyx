@@ -28,10 +28,10 @@ def raw_number(value, dtype):
 
 
 class Formula:
-    """Instructions over slots: 0..nin-1 are inputs, the rest constants or results.
+    """Instructions over slots. Slots 0..nin-1 are inputs, the others are constants or results.
 
     Attributes: nin; instrs, tuples (tile name, result slot, operand slots); consts {slot: number};
-    outs, result slots; dtypes {slot: dtype} of constants. Others take the dtype of the operands.
+    outs, result slots; dtypes {slot: dtype} of constants (default: that of the other operands).
     """
 
     def __init__(self, nin, instrs, outs, consts=None, dtypes=None):
@@ -79,7 +79,7 @@ class Formula:
         return program
 
     def describe(self):
-        """Return `y3 = mul(x0, x1); ...` as text for plans."""
+        """Return text for plans, such as `t2 = mul(x0, x1)`."""
         numbers = {s: f"{number:g}" for s, number in self.consts.items()}
         name = lambda s: f"x{s}" if s < self.nin else numbers.get(s, f"t{s}")
         return "; ".join(f"{name(o)} = {n}({', '.join(map(name, ops))})"

@@ -4,8 +4,8 @@ Promotion follows PyTorch: bool < uint8, int8 < int16 < int32 < int64 < float16,
 < float64. A 0-dim tensor or a Python number counts only if its category (bool < integer < floating)
 is higher than that of the tensors with axes. uint8 with int8 gives int16, which holds both.
 
-Kernels exist for float32, float64, int32, and int64, elementwise kernels also for int8, uint8,
-int16, and 16-bit floats (rounded once per op). Other types use a wider carrier and wrap around.
+Kernels exist for float32, float64, int32, and int64; elementwise kernels also for int8, uint8,
+int16, and 16-bit floats (rounded once per op). Others compute in a wider dtype (carrier), and wrap.
 """
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ _RANK = {name: i for i, name in enumerate(_ORDER)}
 ELEMENTWISE = {"bool": dt.uint8}                # carriers of elementwise ops; comparisons need none
 REDUCING = dict.fromkeys(("bool", "int8", "uint8", "int16"), dt.int32)   # carriers of all other ops
 
-DIVIDING: set[Op] = set()                         # ops that are undefined for integers divided by 0
-_WRAPPING = {"add", "sub", "mul", "bitwise_and", "bitwise_or", "bitwise_xor"}  # commute with it
+DIVIDING: set[Op] = set()                         # integer ops that are undefined for divisor 0
+_WRAPPING = {"add", "sub", "mul", "bitwise_and", "bitwise_or", "bitwise_xor"}  # ops that wrap
 default_float = dt.get_default_dtype              # of Python floats
 
 
 @functools.cache
 def promote(a: dt.dtype, b: dt.dtype) -> dt.dtype:
-    """Return the smallest dtype that holds both."""
+    """Return the promoted dtype of two dtypes."""
     pair = {a.name, b.name}
     if pair == {"uint8", "int8"}:
         return dt.int16
@@ -106,9 +106,9 @@ def _wrap_or_clamp(value: int, low: int, high: int, what: str) -> int:
 
 
 def scalar(value: Operand, dtype: dt.dtype, what: str = "scalar") -> Operand:
-    """Return a 0-dim tensor (in a graph a constant node), an operand of the op `what`.
+    """Return a number as an operand of the op `what`: a 0-dim tensor, or a constant of a graph.
 
-    A fraction is truncated to an integer dtype; any other number outside the dtype is a DTypeError.
+    A fraction is truncated for an integer dtype. A number outside the range raises DTypeError.
     """
     try:
         if dtype in FLOATS and current_interpreter() is None:
@@ -145,13 +145,13 @@ def as_tensors(what: str, a: Operand, b: Operand, dtype: dt.dtype | None = None)
     if dtype is None:
         dtype = a.dtype if one and two and a.dtype is b.dtype else result_type(a, b)
         dtype = default_float() if what == "div" and not dtype.is_floating_point else dtype
-    base_op = "mul" if what == "pow" else what              # a base wraps like a product
+    base_op = "mul" if what == "pow" else what              # the base of pow wraps, as in mul
     return (cast(a, dtype) if one else scalar(a, dtype, base_op),
             cast(b, dtype) if two else scalar(b, dtype, what))
 
 
 def with_scalars(inputs: tuple) -> tuple:
-    """Return the operands; numbers become 0-dim values of the result type with the first value."""
+    """Return the operands; numbers become 0-dim values, promoted with the first value's dtype."""
     like = next((x.dtype for x in inputs if is_value(x)), default_float())
     return tuple([scalar(x, result_type(like, x)) if is_number(x) else x for x in inputs])
 
@@ -161,7 +161,7 @@ engine.operands = with_scalars
 
 # ---- running ops
 def run(op: Op, inputs: tuple, attrs: tuple = (), carriers: dict = ELEMENTWISE) -> Operand:
-    """Return op(*inputs) in the first dtype, computed in its carrier if it has one."""
+    """Return op(*inputs) in the first input's dtype, computed in its carrier if it has one."""
     dtype = inputs[0].dtype
     carrier = carriers.get(dtype.name)
     if carrier is None:

@@ -5,8 +5,8 @@
                     Split(linear=["a", "b"]), Laws([dict(shapes=[(6, 12), (12, 18)])]),
                     grad={"a": lambda dy, b: dy @ b.T, "b": lambda dy, a: a.T @ dy})
 
-An op has a `Meaning`, and the other parts that differ from the defaults, in any order. The op has
-the fields of all parts as attributes: `op.linear`, `op.examples`.
+A record has a `Meaning`, and any of the other parts, in any order. A missing part has the defaults.
+The op has the fields of all parts as attributes, such as `op.linear` and `op.examples`.
 
 **The parameter names of each function in a record select its arguments:**
 
@@ -17,7 +17,7 @@ the fields of all parts as attributes: `op.linear`, `op.examples`.
 | ref | its ndarray | - | value | |
 | grad[input] | its value | its value | value | `dy`: an output's gradient; `x_shape`, `x_dtype` |
 
-(`attributes`: {name: value} of all attributes, for functions of the first three rows.)
+(Functions of the first three rows may also take `attributes`, {name: value} of all attributes.)
 
 The parameter names of a gradient thus determine which values are saved for the backward pass.
 """
@@ -37,7 +37,7 @@ Operand = Any                     # a tensor, a value of a graph (value.py), or 
 
 
 class Signature(NamedTuple):
-    """The names of inputs and outputs, {attribute: default or REQUIRED}, and the text of all."""
+    """A parsed signature. attrs: {attribute: default or REQUIRED}; signature: the whole text."""
 
     name: str
     inputs: tuple[str, ...]
@@ -51,10 +51,10 @@ class Meaning(NamedTuple):
     """The meaning of the op, independent of its kernel.
 
     axes: the axis equation, `"mk,kn->mn"`, or a function that returns it. A lower-case letter may
-        be split over devices; upper case must stay whole; `1` is a broadcast axis. A lower-case
-        letter absent from an output is contracted: a split makes that output a partial sum. (None:
-        a host op, ops/host.py, which is not split.)
-    ref: the result, in NumPy: an array or a tuple of arrays.
+        be split over devices; upper case must stay whole. `1` is a broadcast axis. A lower-case
+        letter absent from an output is contracted; if it is split, that output is a partial sum.
+        None: a host op (ops/host.py), which is not split.
+    ref: the result in NumPy, an array or a tuple of arrays.
     shape: output shape (a tuple of shapes for several outputs), if the letters do not determine it.
     dtype: output dtype (or tuple of them); default: that of the first input.
     check: raises a FlowError for invalid inputs; runs before `shape`.
@@ -71,17 +71,17 @@ class Kernel(NamedTuple):
     """The kernel of the op. By default `ref` is the kernel, in Python (ops/custom/pykernel.pyx).
 
     cpu: name of the kernel, as in the `table()` of a module of _kernels.
-    pack: (ints, reals) for the kernel, in the order it reads them.
-    numbers: the integers of `pack` may be any int64, not only sizes and steps.
-    contiguous: True: the inputs must be contiguous (the engine packs strided ones). False: any
-        strides. Or a list of the input names that must be contiguous.
+    pack: returns (ints, reals) for the kernel, in the order in which it reads them.
+    numbers: True if the integers of `pack` may be any int64, not only sizes and steps.
+    contiguous: True if all inputs must be contiguous (the engine copies strided ones), False if
+        none must, or the names of the inputs that must be contiguous.
     key: the input whose dtype selects the kernel version (default: the first; without inputs, the
     output). inplace: inputs whose buffer the first output may reuse if they are not read later.
-    program: an elementwise formula (ops/formula.py), which allows fusion. range_help: the valid
-    indices, for the error about an index out of range; or a function of (`detail` of
-        the call, the line or None, *attributes) that returns the error.
+    program: an elementwise formula (ops/formula.py), which allows fusion. range_help: text with the
+        valid indices, for the error about an index out of range, or a function of (`detail` of the
+        call, the line or None, *attributes) that returns this error.
     role: the name of `ref` in messages ("cube: backward"). trusted: `ref` may use its inputs in
-        other threads, if these finish before it returns.
+        other threads, if those threads finish before it returns.
     """
 
     cpu: str | None = None
@@ -97,7 +97,7 @@ class Kernel(NamedTuple):
 
 
 class View(NamedTuple):
-    """An output in the first input's memory. `view` returns (strides, offset) or None."""
+    """An output that shares the first input's memory. `view` returns (strides, offset) or None."""
 
     view: Callable | None = None
 
@@ -107,17 +107,17 @@ class Split(NamedTuple):
 
     linear: groups of inputs in which the op is jointly linear: `[("a", "b")]` for add; `["a", "b"]`
         for matmul, which is linear in each input. `"gamma,beta->y"` names the outputs that become
-        partial; the others do not depend on the group.
-    fold: "max" or "min" for ops that take the largest or smallest: an output that lacks a split
-        letter is a partial maximum ("Pmax") instead of a sum. Partial maxima also give one.
-    rising: inputs, or groups as in `linear`, in which the op is nondecreasing, element by element:
-        partial maxima or minima in them give a partial maximum or minimum.
-    spread: signatures under which a device must know the position of its part: returns {signature:
-        (op of a device, f)}, where f(start, stop) returns that op's attributes.
-    localize: changed attributes on one shard, as a dict. Its arguments are Specs of local inputs,
-        `out` (the local output Spec), `full` and `full_out` (whole shapes of first input, output).
-    group: for an op that changes many variables, the inputs per variable (core/ops/update.py),
-    split alike. whole: True: these variables must not be split.
+        partial; the other outputs do not depend on the group.
+    fold: "max" or "min" for ops that take the largest or smallest element. An output without a
+        split letter is a partial maximum ("Pmax") instead of a sum. Pmax inputs give Pmax outputs.
+    rising: inputs, or groups as in `linear`, in which the op is nondecreasing, element by element.
+        If they are partial maxima (minima), the output is a partial maximum (minimum).
+    spread: returns the signatures under which attributes depend on the position of a device's part,
+        as {signature: (op of a device, f)}; f(start, stop) returns the attributes of that op.
+    localize: returns the attributes that change on one shard, as a dict. Arguments: local Specs of
+        inputs and of `out`; `full` and `full_out`, the whole shapes of the first input and output.
+    group: the number of inputs per variable, which are split alike, for an op that changes many
+    variables (core/ops/update.py). whole: True if these variables must not be split.
     """
 
     linear: Sequence = ()
@@ -130,11 +130,11 @@ class Split(NamedTuple):
 
 
 class Effects(NamedTuple):
-    """Side effects; the passes of a graph do not move or remove such calls.
+    """Side effects. The passes of a graph do not move or remove calls with side effects.
 
-    mutates: n -> the indices of the inputs (of n) that change. `ref` returns their new values in
-    that order. random: the result depends on a seed; the laws compare it with `ref` but do not
-    split it. fresh: two calls with equal inputs may differ. effect: unread calls also run.
+    mutates: returns the indices of the inputs that change, given their number. `ref` returns the
+    new values in that order. random: the result depends on a seed; the laws compare it with `ref`
+    but do not split it. fresh: calls with equal inputs may differ. effect: unread calls also run.
     """
 
     mutates: Callable[[int], Sequence[int]] | None = None
@@ -146,12 +146,12 @@ class Effects(NamedTuple):
 class Laws(NamedTuple):
     """Examples for the laws of the tests.
 
-    examples: calls: dicts with "shapes" (one per input) and any attributes.
+    examples: calls, as dicts with "shapes" (one per input) and any attributes.
     domain: {input name: values to draw}: "any" (default), "positive", "unit" (-1, 1), "nonzero",
         "above_one", "index:N" (integers in [0, N)), "mask" (int8 zeros and ones), "few" (-1, 0 and
-        1), "matrix" (far from singular), "definite" (a matrix, the mean of whose triangles is
-        positive definite), "sorted" (along the last axis).
-    float_only: float32 and float64; otherwise also int32 and int64.
+        1), "matrix" (far from singular), "definite" (a matrix whose symmetric part is positive
+        definite), "sorted" (along the last axis).
+    float_only: True for float32 and float64; False also for int32 and int64.
     """
 
     examples: Sequence[dict] = ()
@@ -210,7 +210,7 @@ def derive_fields(f: dict[str, Any]) -> dict[str, Any]:
 
 def linear_group(group: str | Sequence[str],
                  outputs: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return (inputs that may be partial together, outputs that then are) of a `linear` entry."""
+    """Return (inputs that may be partial together, outputs that are partial then) of an entry."""
     if not isinstance(group, str):
         return tuple(group), outputs
     left, arrow, right = group.partition("->")
@@ -219,7 +219,7 @@ def linear_group(group: str | Sequence[str],
 
 def derive_gradients(grad: dict[str, Callable] | Callable | None,
                      signature: Signature) -> dict[str, Any]:
-    """Return {input or "*": Rule}, and the saved values: inputs i and outputs ~i."""
+    """Return the gradient Rules, and the saved values: i for input i, ~i for output i."""
     table = {"*": grad} if callable(grad) else grad or {}
     saved: list[int] = []
     rules = {target: Rule(f, [_need(p, signature, saved) for p in parameters(f)])

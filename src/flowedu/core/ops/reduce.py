@@ -1,6 +1,6 @@
 """Reductions: sum, max, min, and prod over a set of axes.
 
-`axis` is a tuple of axes counted from the front. With keepdims, reduced axes stay with size 1.
+`axis` is a tuple of axes counted from the front. With keepdims, reduced axes are kept with size 1.
 """
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def _extremum_grad(dy: Operand, x: Operand, y: Operand, axis: Shape) -> Operand:
 
 
 def _tree_product(x: Operand) -> Operand:
-    """Return the product over the last axis as a tree, whose gradient has no division."""
+    """Compute the product over the last axis as a tree, so that its gradient needs no division."""
     lead = (0,) * (x.ndim - 1)
 
     def part(a: int, b: int) -> Operand:

@@ -1,7 +1,7 @@
 """Reverse accumulation over a list of recorded calls, the backward pass of all modes.
 
-Records are objects with op, attrs, inputs, and outputs, such as the nodes of a graph. Eager
-execution computes gradients; execution while a graph is built appends the backward nodes.
+Records are objects with op, attrs, inputs, and outputs, such as the nodes of a graph. Gradient
+rules compute values in eager mode, and append backward nodes while a graph is built.
 """
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def _accumulate(grads: dict[int, Operand], value: Operand, grad: Operand) -> Non
 
 
 def input_gradients(call: Any, douts: Sequence, wanted: Sequence[bool]) -> list:
-    """Return a gradient of each input's shape (None if not wanted or not differentiable)."""
+    """Return the gradient of each input, in its shape (None: not wanted or not differentiable)."""
     op = call.op
     if not op.rules:
         raise no_gradient(op.name, getattr(call, "line", None))
@@ -118,7 +118,7 @@ def vjp(f: Callable, inputs: tuple, douts: tuple) -> list:
     recorder = Recorder()
     identity = REGISTRY["identity"]
     with interpreter(recorder):
-        fresh = tuple(identity(x) for x in inputs)    # equal inputs count as two
+        fresh = tuple(identity(x) for x in inputs)    # one input may occur twice
         outputs = f(*fresh)
     outputs = outputs if isinstance(outputs, tuple) else (outputs,)
     seeds = [(y, d) for y, d in zip(outputs, douts) if d is not None]

@@ -21,9 +21,9 @@ def elementwise(signature: str, *parts: Split | Laws, tile: str | Formula, ref: 
 
     Args:
         signature: `"add(x, y) -> z"`.
-        tile: the name of its formula in _kernels/core/formulas.h, or a Formula of several.
+        tile: the name of its formula in _kernels/core/formulas.h, or a Formula of several tiles.
         parts: see core/ops/record.py. ref, grad: as in `define`.
-        dtype: output dtype rule; default: that of the inputs.
+        dtype: function that returns the output dtype; default: that of the inputs.
     """
     names = inputs_of(signature)
     listed, scope = ", ".join(names), {"axes": axes, "what": signature.partition("(")[0]}
@@ -45,7 +45,7 @@ def inputs_of(signature: str) -> list[str]:
 
 
 def function(source: str, scope: dict) -> Callable:
-    """Evaluate a lambda's source under this file's name: errors skip it as they find user code."""
+    """Evaluate a lambda's source under this file's name, so that errors skip it as library code."""
     return eval(_code(source), scope)
 
 

@@ -1,11 +1,11 @@
-"""Optimizer updates: ops that change their inputs; SGD (the others are in ops/update_*.py).
+"""Optimizer updates, which are ops that change their inputs, and SGD (others: ops/update_*.py).
 
 One call updates all parameters of a model. The inputs are `lr` (one float), `step` (one int64, the
 number of previous updates), then a group for each parameter: the weight w, its gradient g, and the
 state of the rule, such as (w, g, m, v). Per-parameter attributes are tuples: one number per
 parameter, one for all, or empty for zeros. First, g becomes `scale * g + l1 * sign(w) + l2 * w`.
 
-A step below 0 changes nothing; training with loss scaling passes it after an overflow.
+A call with step < 0 changes nothing. Loss scaling uses such a call after an overflow.
 
 `l2` is PyTorch's weight decay, `weight_decay` is AdamW's, and scale=-1 is maximize=True.
 
@@ -33,8 +33,8 @@ HEAD = 2                                          # inputs before the groups: lr
 def _update_axes(xs: Sequence[Spec], group: Sequence[str], whole: bool) -> str:
     """Return the equation: each group has its own letters, of all scripts, upper case if `whole`.
 
-    Rules that need the norm of the whole parameter have `whole`. After 1000 letters, equal axes
-    (number and size) of different groups share a letter and are split together.
+    Rules that need the norm of the whole parameter have `whole`. After 1000 letters, axes of
+    equal number and size in different groups share a letter and are split together.
     """
     letters = (chr(c) for c in range(0x61, 0x20000)
                if (chr(c).isupper() if whole else chr(c).islower()))
@@ -47,7 +47,7 @@ def _update_axes(xs: Sequence[Spec], group: Sequence[str], whole: bool) -> str:
 
 
 def _is_number(name: str) -> bool:
-    """Return True if this member of a group is one number per parameter, of any parameter size."""
+    """Return True if this member of a group is one number, whatever the size of the parameter."""
     return name.endswith("_t")
 
 
@@ -87,9 +87,9 @@ def define_update(name: str, group: Sequence[str], rule: Callable,
                   whole: bool = False) -> Op:
     """Define an update op. rule(w, g, state, lr, wd, t, **hyper) returns the new arrays, in NumPy.
 
-    group: names of a parameter's arrays; names that end in _t are single numbers. hyper: more
-    attributes, numbers and booleans, with defaults; numbers: up to three of them that the kernel
-    gets, in that order ("-": none). whole: a parameter must not be split over devices.
+    group: names of a parameter's arrays; names that end in _t are single numbers. hyper: {name:
+    default} of more attributes, numbers and booleans. numbers: the names of up to three of them, in
+    the order of the kernel ("-": none). whole: True if a parameter must not be split over devices.
     """
     hyper, size = hyper or {}, len(group)
     common = {"scale": 1.0, "weight_decay": (), "l1": (), "l2": ()}

@@ -36,7 +36,7 @@ def reshape_strides(shape: Shape, strides: Shape, new: Shape) -> Shape | None:
 
 
 def reshape_axes(x: Spec, shape: Shape) -> str:
-    """Return the equation: the first of merged or split axes may be cut (contiguous slices)."""
+    """Return the equation: of merged or divided axes, only the first is split (into slices)."""
     letters = iter(axes.LETTERS)
     old, new = ["Z"] * x.ndim, ["Z"] * len(shape)
     left = [i for i, n in enumerate(x.shape) if n != 1]
@@ -156,7 +156,7 @@ cast = define("cast(x, *, dtype) -> y",
               Laws([dict(shapes=[(6, 12)], dtype=dt.float32)], float_only=False),
               grad={"x": lambda dy, x_dtype: cast(dy, dtype=x_dtype)})
 def check_number(what: str, value: float, dtype: dt.dtype) -> None:
-    """Raise a DTypeError if an integer dtype does not have this number (1.5, or 300 for int8)."""
+    """Raise a DTypeError if an integer dtype cannot hold this number (1.5, or 300 for int8)."""
     low, high = dtype.limits
     if not dtype.is_floating_point and low < high and not (
             low <= value <= high and value == int(value)):

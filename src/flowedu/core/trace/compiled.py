@@ -37,7 +37,7 @@ class CompiledGraph:
     Attributes: tracer; operators, the graph before the passes; program, which runs it; spread, the
     program if it uses global tensors (distributed/graph/view.py), else None; plain, True if a call
     passes its arguments to the program unchanged; alone, True if a call returns a single output;
-    stamp, `changes` when the trace was last known to be valid.
+    stamp, `changes` when the trace was last found to be valid.
     """
 
     tracer_type = Tracer
@@ -175,7 +175,7 @@ class CompiledGraph:
 
     def backward(self, nodes: Sequence[Node], table: dict[GraphValue, GraphValue],
                  wanted: Sequence[GraphValue]) -> list:
-        """Append the backward pass of `nodes`; return the gradients of `wanted`. table: copies."""
+        """Append the backward pass of `nodes`; return the gradients. table: {value: its copy}."""
         loss, gradient = self.tracer.goal or (None, None)
         if loss is None:
             return [None] * len(wanted)
@@ -188,7 +188,7 @@ class CompiledGraph:
 
     # ---- running
     def link(self) -> None:
-        """Plan the graph over the memory of its variables."""
+        """Make the plan of the graph, which uses the memory of its variables."""
         tracer = self.tracer
         arrays = {self.graph.variables[n]: t for n, t in tracer.variables.items()
                   if n in self.graph.variables}

@@ -76,8 +76,8 @@ class TracedGraph:
     def add_optimizer(self, optim: BaseOptimizer, *, lr_sch: object = None) -> None:
         """Update the parameters of `optim` at the end of every call. `lr_sch` sets the rate.
 
-        A step of the graph is a step of both: learning rates, step counts, and states change as in
-        eager steps. The supported optimizers and schedulers are in nn/graph/added.py.
+        A step of the graph is also a step of `optim` and `lr_sch`: learning rates, step counts, and
+        states change as in eager steps. nn/graph/added.py checks both.
         """
         self._optimizers.append((optim, lr_sch))
         self.config.training = True

@@ -7,7 +7,7 @@ from flowedu.core.values import dtype as dt
 
 
 class Options:
-    """Settings that are read by compilation. nn/graph/config.py adds OneFlow's setters.
+    """Settings that the compilation of a graph reads. nn/graph/config.py adds OneFlow's setters.
 
     Attributes: training, True if the graph has an optimizer; accumulation, the number of
     micro-batches per call; amp, the dtype of enable_amp or None; off, names of passes that are

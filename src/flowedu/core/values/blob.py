@@ -1,4 +1,4 @@
-"""Blob: a value with a name in a graph. It describes data (shape, dtype, name); it holds none.
+"""Blob: a named value of a graph, which describes data (shape, dtype, name) but holds none.
 
 The class names are those of OneFlow 0.2, whose documents call `BlobDef` the base of all blobs.
 """
@@ -18,7 +18,7 @@ _REFLECTED = {"add": "__radd__", "subtract": "__rsub__", "multiply": "__rmul__",
 
 
 class BlobDesc:
-    """Base of the descriptions of a blob: names formed from op_name, blob_name, and distribute."""
+    """Base of the descriptions of a blob, with names formed from op_name, blob_name, distribute."""
 
     is_dynamic, distribute = False, None
     op_name = blob_name = ""

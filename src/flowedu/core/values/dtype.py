@@ -1,7 +1,7 @@
 """Element types. Each `dtype`, such as `flow.float32`, has one instance, so `is` compares dtypes.
 
 Names and aliases follow OneFlow 0.4 and later: float = float32, double = float64, half = float16,
-int = int32, long = int64, short = int16, char = NumPy's byte. OneFlow has no int16; PyTorch has.
+int = int32, long = int64, short = int16, char = NumPy's byte. int16 is from PyTorch only.
 """
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class dtype:
     Further attributes: is_floating_point, is_signed, is_complex; limits, as (min, max).
 
     Args:
-        name: name below flow, such as "float32".
+        name: name in the package `flow`, such as "float32".
         code: number in _kernels/core/abi.h; -1 if there are no kernels.
         numpy: NumPy scalar type; None for bfloat16, record, and tensor_buffer.
         bytes: size of an element in bytes if `numpy` is None; default: 0.
@@ -56,8 +56,8 @@ int16 = dtype("int16", 9, np.int16)
 char = dtype("char", -1, np.byte)
 record, tensor_buffer = dtype("record", -1, None), dtype("tensor_buffer", -1, None)
 
-FLOATS, HALVES = (float32, float64), (float16, bfloat16)    # FLOATS: kernels of ops of real numbers
-NUMBERS = (float32, float64, int32, int64)          # kernels of ops of any numbers
+FLOATS, HALVES = (float32, float64), (float16, bfloat16)    # FLOATS: kernels for real numbers
+NUMBERS = (float32, float64, int32, int64)          # kernels for any numbers
 BY_CODE = (float32, float64, int32, int64, int8, uint8, bool_, float16, bfloat16, int16)
 _ALL = (*BY_CODE, char, record, tensor_buffer)
 _BY_NUMPY = {d.numpy: d for d in BY_CODE if d.numpy is not None}
@@ -95,7 +95,7 @@ _default = float32
 
 
 def get_default_dtype() -> dtype:
-    """Return the dtype of tensors made from Python floats: float32 or set_default_dtype's."""
+    """Return the dtype of tensors made from Python floats; float32 by default."""
     return _default
 
 

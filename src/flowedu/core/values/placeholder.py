@@ -1,7 +1,7 @@
-"""Definitions of the arguments of a job function, one ArgBlobDef per array; the check of each call.
+"""Definitions of the arguments of a job function (an ArgBlobDef per array), and their checks.
 
-Here an argument is one array of exactly the given shape: FixedTensorDef, tp.Numpy. The body of the
-job gets a blob, not a definition. (oneflow04/job/arguments.py adds containers and lists of arrays.)
+In this file an argument is one array of exactly the given shape (FixedTensorDef, tp.Numpy). The
+body of the job gets a blob instead. oneflow04/job/arguments.py adds containers and lists of arrays.
 """
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class ArgBlobDef(BlobDesc):
     Args:
         shape: a tuple of ints above zero.
         dtype: element type; arrays of another one are cast at the call.
-        batch_axis: the axis of the samples, which devices split (None: there is no such axis).
-        distribute: how devices share it, an object with a `suffix` such as ":S0"; None: any way.
+        batch_axis: the axis of the samples, which devices split (None: no such axis).
+        distribute: layout on devices, an object with a `suffix` such as ":S0"; None: any layout.
 
     Attributes: those arguments; is_dynamic (the size may vary, up to `shape`); is_tensor_list;
     op_name ("Input_7"), blob_name ("out"), logical_blob_name, unique_name; numpy_dtype.
@@ -68,9 +68,9 @@ class FixedTensorDef(ArgBlobDef):
     """
 
     def check(self, value: Any, where: str) -> np.ndarray:
-        """Return `value` cast to `dtype`, or `value` itself if it fits: copy it before storing it.
+        """Return `value` cast to `dtype`, or `value` itself if it fits (copy it before storing it).
 
-        Raises: CheckError (an AssertionError) with the text `where`; DTypeError: no numbers.
+        Raises: CheckError (an AssertionError) with text `where`; DTypeError if it cannot be cast.
         """
         if self.fits(value):
             return value
@@ -91,7 +91,7 @@ def check_arguments(name: str, parameters: tuple[str, ...], defs: tuple, args: t
     """Check the number of arguments; return check(definition, argument, where) of each."""
     if len(args) != len(defs):
         raise errors.wrong_number_of_arguments(name, defs, parameters, args)
-    if all(type(d) is FixedTensorDef and d.fits(a) for d, a in zip(defs, args)):  # no texts
+    if all(type(d) is FixedTensorDef and d.fits(a) for d, a in zip(defs, args)):  # fast path
         return list(args)
     return [check(d, a, f"{name}: argument {i} ({p})")
             for i, (p, d, a) in enumerate(zip(parameters, defs, args), 1)]

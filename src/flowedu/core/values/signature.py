@@ -1,12 +1,12 @@
-"""Signatures of jobs: checked at decoration and at compile time; they also shape the result.
+"""Signatures of jobs: checks at decoration and at compile time, and conversion of results.
 
     check_signature(fn) -> CallSignature       at decoration
     signature.input_defs()                     at compile time: a definition per parameter
     signature.check_return(value, is_blob)     at compile time, on the value that the body returned
     convert(value, signature.returns, leaf)    at every call
 
-Here a job takes arrays, and returns one array or None. oneflow04/job/signature.py adds containers,
-lists of arrays per device, callbacks, and older forms of annotations.
+In this file a job takes arrays, and returns one array or None. oneflow04/job/signature.py adds
+containers, lists of arrays per device, callbacks, and older forms of annotations.
 """
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from flowedu.core.values import placeholder as ph
 from flowedu.core.values.typing import Numpy, PlaceholderType
 from flowedu.errors import values as errors
 
-MISSING = inspect.Signature.empty  # there is no annotation
+MISSING = inspect.Signature.empty  # no annotation
 
 
 class CallParameter(NamedTuple):
-    """One parameter. tree: a placeholder class, a tree of them, or a default value."""
+    """One parameter. tree: a placeholder class, a tree of such classes, or a default value."""
 
     name: str
     tree: Any

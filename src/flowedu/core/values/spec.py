@@ -1,4 +1,4 @@
-"""Spec, the shape and dtype of a value, known before the value is computed; shape arithmetic."""
+"""Spec, the shape and dtype of a value before it is computed, and shape arithmetic."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -11,12 +11,12 @@ from flowedu.errors import ShapeError
 from flowedu.errors import values as errors
 
 MAX_RANK = 8               # FE_MAX_DIM of _kernels/core/abi.h
-LARGEST = 1 << 45          # bytes of one array: no machine has more; far below int64 overflow
-Shape = tuple[int, ...]    # also the strides, and other numbers per axis
+LARGEST = 1 << 45          # most bytes of one array (32 TiB), far below int64 overflow
+Shape = tuple[int, ...]    # also used for strides and other values per axis
 
 
 class Spec(NamedTuple):
-    """Shape and element type of a value. Placement and SBP join it in chapter 6."""
+    """Shape and element type of a value. Chapter 6 adds placement and SBP."""
 
     shape: tuple[int, ...]
     dtype: dtype
@@ -61,7 +61,7 @@ def _as_int(what: str, shape: tuple, n: SupportsIndex) -> int:
 
 
 def broadcast(*shapes: Sequence[int], what: str = "broadcast") -> tuple[int, ...]:
-    """Return the common shape under NumPy broadcasting. Raises ShapeError if there is none."""
+    """Return the common shape under NumPy broadcasting. Raises ShapeError if none exists."""
     rank = max((len(s) for s in shapes), default=0)
     out = []
     for axis in range(rank):

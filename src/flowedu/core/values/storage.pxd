@@ -16,7 +16,7 @@ cdef struct Block:           # a block of memory, shared by the arrays that view
 ctypedef Block *(*Take)(int64_t nbytes) noexcept
 ctypedef void (*Give)(Block *b) noexcept
 
-cdef int64_t live_bytes      # bytes of all blocks from `take` that were not given back
+cdef int64_t live_bytes      # bytes of all blocks that `take` allocated and `give` did not free
 cdef Take take               # allocate and free a block; fast/memory.pyx installs its own functions
 cdef Give give
 cdef Block *plain_take(int64_t nbytes) noexcept

@@ -1,15 +1,15 @@
-"""The state of a thread: its active contexts. `print(thread_state)` shows all but the defaults.
+"""The state of a thread: its active contexts. `print(thread_state)` omits fields with defaults.
 
-The file that owns a field registers it, and sets it for a block: `with during(tracer=t):`. Two
+The module that owns a field registers it, and sets it for a block by `with during(tracer=t):`. Two
 switches that every call reads, recording of gradients and inference mode, are C variables in
-core/eager/switches.pxi. The session of jobs belongs to the process, not to a thread.
+core/eager/dispatch.pyx. The session of jobs belongs to the process, not to a thread.
 """
 from __future__ import annotations
 
 import threading
 from typing import Any
 
-building = 0         # threads with a tracer; while it is 0, calls of modules skip the lookup
+building = 0         # number of threads with a tracer; if 0, module calls skip the lookup
 changes = 0          # counts writes of state that a build may read: attributes, modes, seeds
 
 
@@ -36,7 +36,7 @@ thread_state = ThreadState()
 
 
 class during:
-    """Context manager that sets fields of `thread_state`. AttributeError for unknown fields."""
+    """Context manager that sets fields of `thread_state`. Unknown fields raise AttributeError."""
 
     def __init__(self, **values: Any):
         self.values = values

@@ -38,7 +38,7 @@ class NumpyDef(PlaceholderDef):
 
 
 class PyStructCompatibleToBlob:
-    """Base of the types that are a blob inside a job and NumPy outside of it."""
+    """Base of the types that are a blob inside a job and an ndarray outside of it."""
 
 
 class InputType(PyStructCompatibleToBlob):
@@ -62,6 +62,6 @@ class InputType(PyStructCompatibleToBlob):
 
 
 class Numpy(InputType):
-    """One ndarray, as a return annotation; of a parameter, `Numpy.Placeholder(shape, dtype)`."""
+    """Return annotation for one ndarray. For a parameter use `Numpy.Placeholder(shape, dtype)`."""
 
     _base = NumpyDef

@@ -1,4 +1,4 @@
-"""Extensions of the engine by later chapters, each read with its chapter.
+"""Extensions of the engine for later chapters, each to be read with its chapter.
 
     lazy.pxi    (4) calls on values of a graph
     global.pxi  (6) calls on global tensors

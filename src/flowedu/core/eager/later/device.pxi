@@ -1,12 +1,12 @@
 # Chapter 8: calls with tensors of other devices among their inputs (part of dispatch.pyx).
 #
 # Block.device is the device of a block. Specs, Entries, views, versions and the tape do not depend
-# on it. Slots of hooks.pxi allocate (`device_memory`), start kernels (`launch`), and copy values
-# (`carry`); C code never accesses that memory.
+# on it. Functions in slots (hooks.pxi) allocate (`device_memory`), start kernels (`launch`), and
+# copy values (`carry`). C code never accesses that memory.
 
 cdef call_on_device(OpBase op, tuple inputs, tuple attrs, Entry e, int flags, const int64_t *drawn,
                     GlobalLayout at):
-    """Run a call with a tensor on another device among its inputs, or without inputs."""
+    """Run a call that has an input on another device, or no inputs."""
     cdef int device = choose_device(op, inputs)
     return run_resolved(op, move_scalars(inputs, device), attrs, e, flags, drawn, at, device)
 

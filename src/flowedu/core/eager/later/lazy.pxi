@@ -12,7 +12,7 @@ cdef dispatch_to(interpreter, OpBase op, tuple inputs, tuple attrs):
     if op.view is not None and isinstance(y, TensorBase) and (<TensorBase>y).block == NULL \
             and isinstance(inputs[0], TensorBase):
         e = prepare(op, [inputs[0].spec], attrs, [inputs[0].strides])
-        if e is not None:                          # None: a copy, as outside a graph
+        if e is not None:                          # None: the op copies, as in eager mode
             for d in range((<TensorBase>y).v.ndim):
                 (<TensorBase>y).v.stride[d] = e.outs[0].stride[d]
             make_link(<TensorBase>inputs[0], <TensorBase>y, op, attrs)
