@@ -58,9 +58,9 @@ def together(some: Sequence[Path] | None = None, only: Sequence[str] = ()) -> li
 
 
 def judged_in(folder: Path, only: Sequence[str] = ()) -> list[str]:
-    """Install the answers of a folder in this process for good, then judge every exercise.
+    """Install the answers of a folder in this process permanently, then judge every exercise.
 
-    The judged answer of an exercise is that of the folder or the library's.
+    If the folder has no answer to an exercise, the library's answer is judged.
     """
 
     holes = [h for h in course.holes() if h.kind != "kernel"]

@@ -3,7 +3,7 @@
     yours = Apart("softmax", source)            used by the laws like a Compiled
     python -m flowedu_course.apart FD_IN FD_OUT SOURCE         the process, in a sandbox while a submission is graded
 
-A message consists of its length, a line of JSON, and the bytes of the arrays, each between guard bytes.
+A message has its length, a line of JSON, and the bytes of the arrays. Each array is between guard bytes.
 simulated.py does the same for CUDA C.
 """
 from __future__ import annotations
@@ -75,7 +75,7 @@ class Other:
             self._end_like_child()
 
     def _end_like_child(self) -> None:
-        """End this process with the exit status or signal of the other one, for the parent to explain."""
+        """End this process with the exit status or signal of the other one, which the parent reports."""
         code = self.process.wait()
         sys.stdout.flush()
         if code < 0:
@@ -93,7 +93,7 @@ class Apart(Compiled):
         if "0" not in self.rows.get(name, {}):
             raise ArgumentError(f"the file has no kernel {name}", at="", got="", expected="",
                                 fix=f'table() returns {{"{name}": {{FE_F32: (<size_t><void *>{name}, 0)}}}}')
-        self._entry = KERNEL(self._entered)            # must live as long as the table may have its address
+        self._entry = KERNEL(self._entered)            # must exist while the table may have its address
         self.address = ctypes.cast(self._entry, ctypes.c_void_p).value
 
     def bound(self, arrays: Sequence[np.ndarray], nin: int, ints: Sequence[int], threads: int = 1,
@@ -125,7 +125,10 @@ class Apart(Compiled):
 
 
 class Far:
-    """A kernel in another process with bound arrays, like contract.Bound; beside: it wrote outside."""
+    """A kernel in another process with bound arrays, like contract.Bound.
+
+    `beside` is True if the kernel wrote outside an array.
+    """
 
     def __init__(self, of: Apart, arrays: Sequence[np.ndarray], what: dict[str, Any]):
         self._of, self._arrays, self._what, self.beside = of, arrays, what, False
@@ -195,7 +198,7 @@ def plain(said: Any, most: int = 200) -> str:
 
 # ---- in the kernel's process
 def serve(arguments: list[str], prepare: Callable[[], tuple[dict, Callable]]) -> None:
-    """Send the reply of prepare(), or its error, and then what its function returns for each message."""
+    """Send the reply or the error of prepare(), then the result of its function for each message."""
     of, to = os.fdopen(int(arguments[0]), "rb"), os.fdopen(int(arguments[1]), "wb")
     try:
         first, run = prepare()

@@ -1,7 +1,8 @@
 """Checks of the exercises for `make authors-check`.
 
-The object of each hole exists and has the stated length. The library's answer passes, and the stub fails. No
-trivial edit of the stub earns a point. Each wrong answer fails by the law that its first line names.
+The object of each hole must exist and have the stated length. The library's answer must pass, and the stub
+must fail. No trivial edit of the stub may earn a point. Each wrong answer must fail by the law that its first
+line names.
 """
 from __future__ import annotations
 
@@ -161,8 +162,8 @@ def main() -> int:
 def whole(frontier: bool) -> int:
     """Check all exercises together and return the number of problems.
 
-    No line of an answer is in a student's tree, and grading accepts the library's answers. With `frontier`,
-    every chapter works while later exercises are open (takes minutes).
+    No line of an answer may be in a student's tree, and grading must accept the library's answers. With
+    `frontier`, every chapter must work while later exercises are open. This takes minutes.
     """
     bad = alternatives.main([])
     with tempfile.TemporaryDirectory() as folder:

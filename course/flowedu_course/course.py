@@ -34,15 +34,15 @@ class Hole:
 
     Attributes:
         objects: dotted paths below the module: `place`, or `sigmoid.grad.x` for a field of a record.
-        kind: "law" is right or wrong, and its stub raises. "target" has stars, and its stub is right but
-            wasteful. "kernel" is a small file that is compiled alone (kernels.py). Its object is
-            kernel:softmax for Cython or cuda:matmul_shared, and its module is the path of the file with the
-            answer.
+        kind: an answer to a "law" is right or wrong, and the stub raises. An answer to a "target" can earn
+            stars, and the stub is right but wasteful. A "kernel" is a small file that is compiled alone
+            (kernels.py). The object of a kernel is, for example, kernel:softmax (Cython) or
+            cuda:matmul_shared (CUDA C). Its module is the path of the file with the answer.
         parts: the functions in a kernel's file that are the answer (empty: the whole file).
-        plain: file with a right function, by another method than the exercise's, that replaces the answer in
-            a student's tree if the library needs the function to work.
+        plain: file with a right function that uses another method than the answer. It replaces the answer in
+            a student's tree if the library needs the function.
         needs: exercises whose functions its laws run.
-        half: rule for half of a target's points, written like those of stars. An answer that obeys the laws
+        half: rule for half of a target's points, written like the rule of a star. An answer that obeys the laws
             but not this rule counts as open, like the stub.
         together: True if grading judges it in the answer's own process, because its values cannot be sent.
     """
@@ -108,7 +108,7 @@ class Hole:
 
     @property
     def source(self) -> Path:
-        """The library's file around the answer; for a kernel, whose file may be missing, the stub."""
+        """The library's file that contains the answer; of a kernel, whose file may be missing, the stub."""
         return self.folder / self.stub if self.kind == "kernel" else file_of(self.module)
 
     def figures(self) -> dict:
@@ -200,7 +200,7 @@ def chapters(home: Path | None = None) -> list[Chapter]:
     return found
 
 
-@functools.lru_cache(32)                      # of all that asks for a hole, most have asked before
+@functools.lru_cache(32)                      # most lookups read the same files again
 def _table(text: str) -> dict:
     return tomllib.loads(text)
 
@@ -223,7 +223,7 @@ def holes(home: Path | None = None) -> list[Hole]:
 
 
 def find(id: str, home: Path | None = None) -> Hole:
-    """Return the hole with this number. Raises ArgumentError if there is none."""
+    """Return the hole with this number. Raises ArgumentError if it does not exist."""
     there = holes(home)
     for h in there:
         if id in (h.id, h.functions[0]):

@@ -1,8 +1,8 @@
 """Checks of exercises: `python -m flowedu_course.exercises chapters/01_blob [NAME ...] [--solutions]`.
 
-A chapter has three files: exercises.py, functions that end in `raise NotImplementedError("your turn")`;
-checks.py, a function `check_NAME` for each, which gets the reader's NAME and raises `Wrong` with a hint;
-solutions.py, the answers.
+A chapter has three files. exercises.py has functions that end in `raise NotImplementedError("your turn")`.
+checks.py has a function `check_NAME` for each of them, which is called with the reader's NAME and raises
+`Wrong` with a hint. solutions.py has the answers.
 """
 from __future__ import annotations
 

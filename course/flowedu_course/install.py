@@ -14,7 +14,7 @@ from flowedu_course.handout import begun, untouched
 
 
 def install(folder: str | Path, only: Callable[[Any], bool] = lambda hole: True) -> None:
-    """Make the library run the answers in this folder, except those that were not begun.
+    """Make the library run the answers in this folder, without answers that were not begun.
 
     only: predicate of the holes to install. FLOWEDU_HOLES_ONLY="4.1 4.3" installs only these; with
     FLOWEDU_HOLES_SKIP=1 an answer that cannot be loaded counts as not begun.

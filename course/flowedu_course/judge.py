@@ -1,8 +1,8 @@
 """Judge one hole: `python -m flowedu_course.judge HOME 4.3 work/4.3_place.py RESULT SEED`.
 
-It loads the answer, installs it in the library, checks the laws one by one, counts stars, and writes the
-Verdict (laws) to RESULT as JSON. limits.py starts it as a separate process, so a crash of an answer
-ends only this process.
+The command loads the answer, installs it in the library, checks the laws one by one, counts stars, and
+writes the Verdict (laws) to RESULT as JSON. limits.py runs the command in a separate process, so a crash of
+an answer ends only this process.
 """
 from __future__ import annotations
 
@@ -202,10 +202,10 @@ def _frames(error: BaseException | None) -> list[traceback.FrameSummary]:
 
 
 def alarm_at(when: float, file: TextIO) -> None:
-    """Make the main thread write its traceback to `file` at a time.time(), and when its processor time is used up.
+    """Make the main thread write its traceback to `file` at time `when` or at the limit of processor time.
 
-    It does so also during a call into C. The watchdog thread of dump_traceback_later would read frames while
-    the main thread changes them.
+    The traceback is also written during a call into C. The watchdog thread of dump_traceback_later would read
+    frames while the main thread changes them.
     """
     for number in (signal.SIGALRM, signal.SIGXCPU):
         faulthandler.register(number, file=file, all_threads=False)

@@ -55,7 +55,10 @@ def shown(hole) -> list[str]:
 
 # ---- compiling
 def environment(hole) -> dict[str, str]:
-    """Return the environment to compile or run it: the simulator with all checks for CUDA C, a GPU if TEST=gpu."""
+    """Return the environment variables to compile or run a kernel.
+
+    CUDA C runs in the simulator with all checks, or on a GPU if TEST=gpu.
+    """
     if hole.language != "cuda":
         return {}
     return {"FLOWEDU_CUDA": "gpu" if os.environ.get("TEST") == "gpu" else "sim", "FLOWEDU_CUDA_CHECK": "1",
@@ -63,7 +66,7 @@ def environment(hole) -> dict[str, str]:
 
 
 def missing(hole) -> str:
-    """Return what this machine lacks to judge it and how to get it, or ""."""
+    """Return the tool that is missing on this machine and how to install it, or ""."""
     if hole.kind != "kernel" or hole.language == "cuda" and os.environ.get("TEST") == "gpu":
         return ""
     if hole.language != "cuda":

@@ -1,9 +1,10 @@
 """Texts for students, in English or Chinese.
 
-Texts are Chinese if the first variable that is set of FLOWEDU_LANG, LC_ALL, LC_MESSAGES, and LANG begins with
-zh. The English text in the source is the key of a translation table; texts without an entry stay English.
+The first set variable among FLOWEDU_LANG, LC_ALL, LC_MESSAGES, and LANG selects the language: Chinese if its
+value begins with zh, otherwise English. The English text in the source is the key of a translation table.
+Texts without an entry stay English.
 chapters/zh.toml has the output of commands and laws. chapters/*/chapter.zh.toml has the texts of exercises,
-each with a fingerprint of its English original; if the original has changed, the English text is shown.
+each with a fingerprint of its English original. If the original has changed, the English text is shown.
 """
 from __future__ import annotations
 

@@ -9,9 +9,9 @@ prediction of the output and waits for Enter.
 A block starts with three backticks and `python`. A following block marked `text output` has lines that it
 must print. A block marked `python error=ShapeError` must raise that error. A block marked `python needs=cuda`
 runs only with a GPU, or in the simulator with FLOWEDU_CUDA=sim; `python needs=sim` runs only in the
-simulator, which has counters and reports that a GPU lacks. In a student's tree, blocks that need an open
-exercise or fail because of an answer are left out, as are later blocks that need their names. The reason and
-the expected output are printed instead, and the lesson continues.
+simulator, for example because it uses counters. In a student's tree, some blocks are left out: blocks that
+need an open exercise, blocks that fail because of an answer, and later blocks that use the names of these
+blocks. The reason and the expected output are printed instead, and the lesson continues.
 """
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def run_lesson(path: Path, say=lambda text: None, before=lambda text, block: Non
     """Run all Python blocks of a lesson, in a fresh session.
 
     say(text) is called with the output of each block. before(text, block) is called before each block with
-    the text since the last block, and at the end with the rest of the text and None. Returns the number of
+    the text since the last block, and at the end with the remaining text and None. Returns the number of
     blocks that ran. Raises LessonError.
     """
     with fresh():
@@ -107,7 +107,7 @@ def _run_blocks(path: Path, say, before) -> int:
 
 
 def _lacks(need: str) -> bool:
-    """Return True if this machine lacks what a block needs."""
+    """Return True if a block needs a device that this machine does not have."""
     if need not in ("", "cuda", "sim"):
         raise LessonError(f"a block needs {need!r}, and nobody knows what that is")
     from flowedu import cuda

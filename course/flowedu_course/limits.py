@@ -21,7 +21,7 @@ from flowedu_course.laws import Verdict
 # Seconds of processor time: a right answer needs up to 4 on a laptop. OpenBLAS and NumPy alone map half a
 # GiB.
 SECONDS, MEMORY = 20.0, 2 << 30
-# Seconds on the clock for each of work: the machine may be busy.
+# Wall-clock seconds per second of processor time, because the machine may be busy.
 PATIENCE = 4
 DETAILS = 200                                      # lines of details, from the end
 SIMULATED = 64 << 30                               # address space that the simulator reserves for its checks
@@ -144,7 +144,7 @@ def _compiled(hole, file: Path, home: Path, folder: Path, env: dict[str, str]) -
 
 
 def _end(child: subprocess.Popen) -> None:
-    """Kill a process and those that it started."""
+    """Kill a process and the processes that it started."""
     for number in (signal.SIGTERM, signal.SIGKILL):
         try:
             os.killpg(child.pid, number)
@@ -168,7 +168,7 @@ def reason(code: int | None, where: str, file: Path, output: str, seconds: float
     code: exit status, None if killed; where: the last traceback; at_case: a kernel's last case.
     """
     case = [f"  case            {at_case[:80]}"] if at_case else []
-    # The time was up, whatever ended the process.
+    # The time limit was reached, whatever ended the process.
     if code in (None, -signal.SIGXCPU) or where:
         at = re.search(rf'File "{re.escape(str(file))}", line (\d+)', where)
         source = file.read_text(encoding="utf-8").splitlines()
@@ -188,6 +188,6 @@ def reason(code: int | None, where: str, file: Path, output: str, seconds: float
 
 
 def own(output: str) -> str:
-    """Return the first 20 lines of what the answer printed."""
+    """Return the first 20 lines of the answer's output."""
     lines = output.splitlines()
     return "\n".join(lines[:20] + ([f"... {len(lines) - 20} lines more"] if len(lines) > 20 else []))

@@ -1,4 +1,4 @@
-"""Milestones: a chapter's program, run on the student's own holes.
+"""Milestones: a chapter's program, run on the student's own answers.
 
     python -m flowedu_course milestone 4              refuses while a hole it needs is open
     python -m flowedu_course milestone 4 --library    on the library's own lines
@@ -51,7 +51,7 @@ def missing(runner, milestone: course.Milestone) -> list[str]:
 
 
 def _used(runner, milestone: course.Milestone) -> list[str]:
-    """Return the holes whose answers run: those it needs, and right ones that are stubs in the library."""
+    """Return the holes whose answers run: needed holes, and right holes that are stubs in the library."""
     rows = runner.progress.rows
     more = [h.id for h in runner.holes if h.withheld and h.kind != "kernel"
             and rows.get(h.id, {}).get("state") == "right"]

@@ -2,8 +2,8 @@
 
     python -m flowedu_course scratch [--library] [--work work]
 
-The report counts how many Python functions of core, and of the rest of the library, were the student's, among
-the functions that chapters/from_scratch.py called. Compiled functions of the library are not counted.
+The report counts the Python functions that chapters/from_scratch.py called, in core and in the other folders
+of the library, and how many of them were the student's. Compiled functions of the library are not counted.
 """
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def counted(run: Callable[[], None]) -> set[CodeType]:
 
 
 def whose(called: set[CodeType], needed: Sequence, work: Path | None) -> list[str]:
-    """Return lines about the called functions, with the numbers of the student's and the library's."""
+    """Return lines that count the student's and the library's functions among the called ones."""
     inside = [c for c in called if Path(c.co_filename).is_relative_to(PACKAGE / "core")]
     beside = [c for c in called if Path(c.co_filename).is_relative_to(PACKAGE) and c not in set(inside)
               and not Path(c.co_filename).is_relative_to(PACKAGE / "swap")]

@@ -3,9 +3,9 @@
     yours = Simulated("add", text)              used by the laws like a Launched
     python -m flowedu_course.simulated FD_IN FD_OUT SOURCE NAME       the process, in a sandbox while a submission is graded
 
-The judge compiles the kernel and inspects the compiled file. Arrays, counters, and faults come back, and the
-arrays are compared with NumPy. The simulator reports faults and counters and shares the process with the
-kernel, so a source that contains more than CUDA C, or calls more than a kernel can, is refused.
+The judge compiles the kernel and inspects the compiled file. The process returns arrays, counters, and
+faults, and the judge compares the arrays with NumPy. The simulator runs in the same process as the kernel.
+The judge therefore refuses sources that contain more than CUDA C or call functions that kernels cannot call.
 """
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def refuse_words(text: str) -> None:
 
 
 def refuse_symbols(code: bytes) -> None:
-    """Raise KernelError if compiled code runs when it is loaded, or calls functions that a GPU lacks."""
+    """Raise KernelError if compiled code runs when it is loaded, or calls functions that no GPU has."""
     for name, kind, defined in _symbols(code):
         if kind == MADE_BY_FUNCTIONS:
             raise KernelError(f"{name} is made by a function that runs before any kernel does", at="", got="")

@@ -10,7 +10,7 @@ from flowedu.errors import ArgumentError
 
 
 def function(source: str, path: str) -> ast.FunctionDef:
-    """Return the def of a qualified name. Raises ArgumentError if there is none."""
+    """Return the def of a qualified name. Raises ArgumentError if it does not exist."""
     node: ast.AST = ast.parse(source)
     for name in path.split("."):
         node = next((n for n in node.body if getattr(n, "name", None) == name), None)

@@ -40,7 +40,7 @@ def keys() -> Iterator[None]:
 
 
 def key(seconds: float) -> str:
-    """Return the key pressed within so many seconds, or "". Arrows are k and j, the end of input is q."""
+    """Return the key pressed within `seconds`, or "". Arrows are k and j, the end of input is q."""
     ready, _, _ = select.select([sys.stdin], [], [], seconds)
     if not ready:
         return ""

@@ -1,7 +1,7 @@
 """Judge of answers that run in other processes.
 
-A cell (worker.py) imports the library once and forks a child for each answer. A separate judge process judges
-it, so that an answer cannot harm later ones.
+A cell (worker.py) imports the library once and forks a child for each answer. A separate process judges the
+answer, so that it cannot harm the verdicts on later answers.
 
     with Bench(folder) as bench:
         verdict = bench.judged(hole, file, seed)          as limits.judged
@@ -60,7 +60,7 @@ def _children() -> set[int]:
 
 
 class Bench:
-    """A cell and its judge. The cell's tree is made in `folder`, unless it has one."""
+    """A cell and its judge. The cell's tree is made in `folder`, unless `folder` has one."""
 
     def __init__(self, folder: Path, home: Path = course.HOME, seconds: float = SECONDS, memory: int = MEMORY,
                  landlock: bool = True):
@@ -155,7 +155,7 @@ class Bench:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(child.pid, signal.SIGKILL)
             child.wait()
-            # Processes that left the group; their orphans come here next.
+            # Also kill processes that left the group. Their children become children of this process.
             while left := _children() - others:
                 for pid in left:
                     os.kill(pid, signal.SIGKILL)
@@ -180,7 +180,7 @@ class Bench:
             if verdict is None:
                 late = self.late or code == -signal.SIGXCPU
                 stack = _read(where).rpartition("Stack (")[2]
-                self.stalled = self.stalled and str(file) not in stack       # else the answer itself waits
+                self.stalled = self.stalled and str(file) not in stack       # else the answer waits
                 if self.stalled:
                     print("the answer's process:", stack, file=sys.stderr)
                 lines = self._find_reason(None if late else code, stack, file, output)

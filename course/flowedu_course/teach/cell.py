@@ -21,7 +21,7 @@ SOURCES = shutil.ignore_patterns("__pycache__", "*.pyx", "*.pyc", "*.pxd", "*.px
 def closed_package(folder: Path, holes: Iterable) -> Path:
     """Make a folder with flowedu, with stubs for all holes, and flowedu_course.
 
-    flowedu_course lacks the tools for instructors. Compiled files are hard links.
+    flowedu_course does not contain the tools for instructors. Compiled files are hard links.
     """
     holes = list(holes)
     shutil.copytree(LIBRARY / "flowedu", folder / "flowedu", ignore=SOURCES, copy_function=_linked)

@@ -1,7 +1,7 @@
 """Check that each chapter works while the exercises of later chapters are open.
 
-For each chapter k, the exercises after k are stubs in a tree of their own. Lessons 1 to k run there, and so
-do the tests that need no later exercise (tests/frontier.py).
+For each chapter k, a separate tree has stubs for the exercises after k. Lessons 1 to k run in this tree, and
+so do the tests that need no later exercise (tests/frontier.py).
 
     python -m flowedu_course.teach.frontier                             all chapters but the last, all tests
     python -m flowedu_course.teach.frontier --sample                    one chapter, chosen by the commit, as in CI
@@ -38,7 +38,7 @@ class Step(NamedTuple):
 
 
 def steps(home: Path = course.HOME) -> list[int]:
-    """Return 0 and the numbers of all chapters but the last."""
+    """Return 0 and the number of each chapter except the last."""
     return [0, *(c.number for c in course.chapters(home) if c.holes)][:-1]
 
 

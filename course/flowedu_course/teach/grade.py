@@ -6,7 +6,7 @@
     python -m flowedu_course.teach.grade work 4 --seed 2027             build/grade/results.json, junit.xml, index.html
     python -m flowedu_course.teach.grade submissions 4 --all            a folder for each student, grades.csv
 
-Worker processes grade a class. If a worker dies, its current student is graded once more. Submissions that
+Worker processes grade a class. If a worker ends early, its student is graded once more. Submissions that
 have not changed since they were graded are skipped. README.md in this folder describes folder names and time
 limits.
 """
@@ -37,7 +37,7 @@ SILENCE = 600
 
 
 def chosen(which: str, home: Path = course.HOME) -> list:
-    """Return the holes of "4", "1-4", or "all". Raises ArgumentError if there are none."""
+    """Return the holes of "4", "1-4", or "all". Raises ArgumentError if no hole matches."""
     first, _, last = which.partition("-")
     numbers = {c.number for c in course.chapters(home) if c.holes}
     if which != "all" and not (first.isdigit() and (last or first).isdigit() and

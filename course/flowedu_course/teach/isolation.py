@@ -7,8 +7,8 @@ rights.
 
 Landlock (Linux 5.13) restricts which files are opened. A seccomp filter lists the system calls that are
 allowed and refuses all others. Limits bound memory, time, and open files. Without Landlock the filter refuses
-to open or look up any file. A process of root first becomes the user NOBODY. README.md in this folder lists
-what the sandbox does not block.
+to open or look up any file. A process that runs as root first becomes the user NOBODY. README.md in this
+folder lists what the sandbox does not block.
 """
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ class _Filter(ctypes.Structure):
 def shut_in(read: Iterable[Path] = (), write: Iterable[Path] = (), memory: int = 0, seconds: float = 0,
             output: int = 1 << 20, programs: bool = False, landlock: bool = True,
             listed: Iterable[Path] = ()) -> list[str]:
-    """Restrict this process, for good.
+    """Restrict this process permanently.
 
     Args:
         read: files and folders that may be read.
@@ -111,7 +111,7 @@ def shut_in(read: Iterable[Path] = (), write: Iterable[Path] = (), memory: int =
         seconds: CPU time; 0 for no limit.
         output: largest file size in bytes.
         programs: True if other programs may be started.
-        landlock: False to do without Landlock.
+        landlock: False to set up the sandbox without Landlock.
         listed: folders that may be listed.
 
     Returns:

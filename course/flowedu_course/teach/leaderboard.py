@@ -27,9 +27,9 @@ LARGEST = 16 << 20
 
 
 class Entry(NamedTuple):
-    """A student's total stars and points, number of right exercises, and the results of those.
+    """A student's total stars and points, number of right exercises, and results.
 
-    The results are {hole: (stars, {measure: number})}. The values are None without results.
+    The results are {hole: (stars, {measure: number})} of the right exercises, or None without results.
     """
 
     name: str

@@ -47,7 +47,7 @@ def send(to: socket.socket, message: dict) -> None:
 
 
 def receive(of: socket.socket) -> dict:
-    """Return the next message. Raises Broken if there is none or it is invalid."""
+    """Return the next message. Raises Broken if it is missing or invalid."""
     size = struct.unpack("<I", _exactly(of, 4))[0]
     if size > MOST:
         raise Broken(f"{size >> 20} MB in one message")

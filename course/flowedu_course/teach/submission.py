@@ -86,7 +86,7 @@ def key(work: Path, holes: Iterable, seed: int) -> str:
 
 # ---- a class
 def students(folder: Path) -> list[Path]:
-    """Return the folders of students. Raises ArgumentError if there are none."""
+    """Return the folders of students. Raises ArgumentError if no folder is found."""
     others = left_out(folder)
     result = sorted(p for p in folder.iterdir() if p.is_dir() and p not in others)
     if not result:

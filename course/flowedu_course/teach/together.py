@@ -48,7 +48,7 @@ def _ask_for_verdict(hole, text: str, link: socket.socket, seed: int) -> Verdict
 
 
 def believed(said: Any, hole, together: bool = True) -> Verdict:
-    """Return a verdict made of the valid parts of what the answer's process sent."""
+    """Return a verdict made of the valid parts of the reply of the answer's process."""
     try:
         text = [str(t)[:200] for t in said["lines"]][:11]
         extra = {str(k)[:40]: v for k, v in said["extra"].items() if type(v) in (int, float)}

@@ -62,7 +62,7 @@ STEP = """      - name: "{short} ({points} points)"
 
 
 class Tree(NamedTuple):
-    """An exported tree: its folder, number of files, files left out for naming answers, and leaked lines."""
+    """An exported tree: its folder, number of files, files left out, and leaked lines of answers."""
 
     folder: Path
     files: int
@@ -95,7 +95,7 @@ def open_holes(upto: int, closed: bool, home: Path = course.HOME) -> list:
 
 
 def chosen(only: Iterable[str], upto: int, closed: bool = False, home: Path = course.HOME) -> list:
-    """Return the open holes with these numbers or chapters. Raises ArgumentError if one has none."""
+    """Return the open holes with these numbers or chapters. Raises ArgumentError if an entry has none."""
     there = open_holes(upto, closed, home)
     for what in only:
         if not any(what in (h.id, str(h.chapter)) for h in there):
@@ -195,7 +195,7 @@ def _finish(new: Path, upto: int, closed: bool, holes: Sequence, home: Path) -> 
 
 
 def figures(holes: Iterable) -> dict[str, dict]:
-    """Return {hole: measures that its stars compare with}, without those that depend on the answer."""
+    """Return {hole: measures that its stars compare with}, without measures that depend on the answer."""
     result = {}
     with tempfile.TemporaryDirectory() as folder:
         for hole in holes:
