@@ -1,4 +1,4 @@
-"""What the exercises of chapter 6 must do."""
+"""Checks of the exercises of chapter 6."""
 import contextlib
 import itertools
 
@@ -93,7 +93,7 @@ OPS = {"norm": (lambda x: (x - x.mean(2, keepdims=True)) / x.std(2, keepdims=Tru
 
 
 def holds(f, inputs, signature):
-    """Whether a signature without partial inputs is true."""
+    """Return True if a signature without partial inputs gives the correct result."""
     try:
         parts = [f(*arrays) for arrays in zip(*[scatter(a, s) for a, s in zip(inputs, signature)])]
     except ValueError:
@@ -103,7 +103,7 @@ def holds(f, inputs, signature):
 
 
 def derived(equation, inputs, rank):
-    """The signatures an equation stands for; checks its form."""
+    """Return the signatures that follow from an equation. Raise Wrong if its form is invalid."""
     left, arrow, out = equation.replace(" ", "").partition("->")
     terms = left.split(",")
     if not arrow or [len(t) for t in terms] != [a.ndim for a in inputs] or len(out) != rank:

@@ -1,12 +1,12 @@
-"""Chapter 6's demo: three networks under nine plans, on four devices.
+"""Demo of chapter 6: three networks, each trained under nine plans on four devices.
 
-The losses are the same, the bills are not.
+The losses of all plans are equal, but the moved bytes and the memory differ.
 
     python chapters/06_sbp/demo.py [--full] [--steps 10] [--networks lenet gpt] [--threads N] [--out FOLDER]
     [--quick]
 
-The devices are virtual: one process with a thread for each. Every byte that is counted is one that a network
-    would carry.
+The devices are virtual: one process has a thread for each of them. The demo counts the bytes that a network
+would carry between real devices.
 """
 import argparse
 import os
@@ -25,7 +25,7 @@ PLANS = ("one device", "data", "tensor", "hybrid 2x2", "pipeline", "ZeRO 1", "Ze
 
 
 class Train(nn.Graph):
-    """One step of any of them."""
+    """Graph of one training step of a network."""
 
     def __init__(self, net: Network, model: nn.Module):
         super().__init__()
@@ -39,7 +39,11 @@ class Train(nn.Graph):
 
 
 def cut_weights(net: Network, model: nn.Module, before=()) -> None:
-    """The tensor parallel plan of a network. before: sbp along the grid's other axes."""
+    """Split the weights of a model for tensor parallelism, as `net.cut` describes.
+
+    Args:
+        before: sbp of the weights along the grid's other axes.
+    """
     for name, how in net.cut.items():
         def sbp(p, how=how):
             along = (flow.sbp.split(0) if how != INPUTS else flow.sbp.split(1) if p.ndim > 1
@@ -49,7 +53,7 @@ def cut_weights(net: Network, model: nn.Module, before=()) -> None:
 
 
 def laid_out(net: Network, plan: str):
-    """(graph, (placement, sbp) of the inputs, the same of the labels): all that a plan is."""
+    """Return (graph, (placement, sbp) of the inputs, (placement, sbp) of the labels) for a plan."""
     B, rows = flow.sbp.broadcast, flow.sbp.split(0)
     model = net.make()
     if plan == "pipeline":
@@ -81,10 +85,10 @@ def laid_out(net: Network, plan: str):
 
 
 def train(net: Network, plan: str, data) -> tuple[Train, list[float], float]:
-    """(graph, losses, seconds of a step)."""
+    """Train under a plan and return (graph, losses, seconds per step)."""
     graph, x_at, y_at = laid_out(net, plan)
     losses, start = [], 0.0
-    # None: where it is seen
+    # disable=None: show the progress bar only in a terminal.
     for x, y in tqdm(data, desc=f"{plan:10}", unit=" steps", leave=False, disable=None):
         loss = graph(flow.tensor(x, placement=x_at[0], sbp=x_at[1]),
                      flow.tensor(y, placement=y_at[0], sbp=y_at[1]))
@@ -96,7 +100,7 @@ def train(net: Network, plan: str, data) -> tuple[Train, list[float], float]:
 def show(net: Network, steps: int):
     """Train under every plan and print both tables.
 
-    Returns (names, bytes in a step, memory of the fullest device).
+    Return (title, names of the plans, bytes moved per step, {part: bytes} of the fullest device).
     """
     data = list(net.batches(steps))
     size = sum(p.numel() for p in net.make().parameters())
@@ -128,7 +132,7 @@ def show(net: Network, steps: int):
 
 
 def write_table(found, path: Path) -> Path:
-    """The numbers as the table of plans.md: MB moved, and MB on the fullest device, for each network."""
+    """Write the table of plans.md: for each network, MB moved and MB on the fullest device."""
     head = ["| | " + " | | ".join(title.split(" (")[0].partition(" on ")[0] for title, *_ in found) + " | |",
             "|---|" + "---:|---:|" * len(found), "| **plan** |" + " **moved** | **memory** |" * len(found)]
     lines = [f"| {plan} |" + "".join(f" {moved[i] / 1e6:.2f} | {sum(memory[i].values()) / 1e6:.2f} |"

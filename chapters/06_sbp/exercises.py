@@ -2,39 +2,47 @@
 
     python -m flowedu_course.exercises chapters/06_sbp
 
-An sbp is a text here: "B", "P", "S0", "S1" ... What several devices have is a list, one array for each.
+Here, an sbp is a text: "B", "P", "S0", "S1" ... A value on several devices is a list with one array per device.
 """
 
 
 def legal(f, inputs, scatter, gather):
-    """All signatures of f on two devices, found by trying: a set of tuples, an sbp for each input and one for the output.
+    """Find all signatures of f on two devices by trial, and return them as a set of tuples.
 
-    f: a function of NumPy arrays that gives one; it may raise ValueError where shapes do not fit. inputs:
-        arrays.
-    scatter(array, sbp): what the two devices have. gather(parts, sbp): the value of parts that lie so; None
-    where they cannot (copies that differ, say). An array may be "B", "P", or "S" and one of its axes.
+    A tuple has one sbp for each input, and then one for the output. The sbp of an array is "B", "P", or "S"
+    and one of its axes.
+
+    Args:
+        f: a function of NumPy arrays that returns one array. It may raise ValueError if the shapes do not fit.
+        inputs: the arrays.
+        scatter: scatter(array, sbp) returns the arrays of the two devices.
+        gather: gather(parts, sbp) returns the value of parts with this sbp, or None if the parts cannot have
+            it (for example, if they should be copies but differ).
     """
     raise NotImplementedError("your turn")
 
 
 def softmax(parts, all_reduce):
-    """softmax along the rows of a matrix that is S(1): [array (rows, columns of this device)] -> the same.
+    """Compute softmax along the rows of a matrix that is S(1), and return one array per device.
 
-    all_reduce(arrays, op), op "sum" or "max": every device gives an array, and all get this one. Use it
-    twice, on (rows, 1) each time. The numbers may be as large as 1000.
+    Args:
+        parts: one array per device, of shape (rows, columns of this device). The numbers may be as large as
+            1000.
+        all_reduce: all_reduce(arrays, op) with op "sum" or "max" takes one array per device, and returns the
+            result that all devices get. Use it twice, each time on arrays of shape (rows, 1).
     """
     raise NotImplementedError("your turn")
 
 
 def axes():
-    """{name: axis equation} of three ops, each with as many small letters as are right.
+    """Return {name: axis equation} of three ops, each with as many lower-case letters as are correct.
 
     "norm"       x (b, t, c) -> (b, t, c): (x - x.mean(2)) / x.std(2)
     "attention"  q (b, h, t, d), k (b, h, s, d), v (b, h, s, e) -> (b, h, t, e): softmax(q @ kᵀ, over s) @ v
     "gram"       x (n, i) -> (i, j): xᵀ @ x, the products of all pairs of columns
 
-    An axis has one letter in all arrays. Small: it may be cut, wherever it appears, and an output without it
-    is P. Capital: it stays whole. With the right one, flow.custom_op(name, sbp=equation) makes an op that is
-    split like any other.
+    An axis has the same letter in all arrays. An axis with a lower-case letter may be cut in all arrays that
+    have it, and an output without it is then P. An axis with a capital letter stays whole. With the correct
+    equation, flow.custom_op(name, sbp=equation) makes an op that is split like any other.
     """
     raise NotImplementedError("your turn")

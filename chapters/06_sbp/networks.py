@@ -1,4 +1,7 @@
-"""The networks of chapter 6's demo. Each is a Sequential of four parts, a to d: the stages of a pipeline."""
+"""Networks of chapter 6's demo.
+
+Each is a Sequential of four parts, a to d, which are the stages of the pipeline.
+"""
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -10,14 +13,21 @@ from flowedu import nn
 from flowedu.models.gpt import Block
 from flowedu.vision import datasets, models, transforms
 
-UNITS, INPUTS = "units", "inputs"       # a weight (out, in) is cut along out, with its bias; or along in
+UNITS, INPUTS = "units", "inputs"       # split a weight (out, in) and its bias along out; or along in
 
 
 @dataclass
 class Network:
-    """title; make() -> the model, the same weights each time; batches(steps) -> (inputs, labels) as arrays; rule, the
-    optimizer of its parameters; cut, {module: UNITS or INPUTS} of the tensor parallel plan; micro, batches in
-    one step of a pipeline; dtype of its parameters.
+    """A network of the demo, with its data and its optimizer.
+
+    Attributes:
+        title: its name in the output.
+        make: make() returns the model, with the same weights each time.
+        batches: batches(steps) yields (inputs, labels) as arrays.
+        rule: rule(parameters) returns the optimizer.
+        cut: {module: UNITS or INPUTS}, the split weights of the tensor parallel plan.
+        micro: the number of micro-batches in one step of the pipeline.
+        dtype: the dtype of the parameters.
     """
 
     title: str
@@ -48,9 +58,9 @@ def digits(steps: int, batch: int = 60):
         yield images[i % len(images)], labels[i % len(images)].astype(np.int64)
 
 
-# ---- MobileNetV2 on drawn pictures. In float64: at every step its 52 batch norms amplify rounding, and each
-# way to share the work out rounds otherwise. Whole batches also in the pipeline, since a batch norm sees what
-# it is given.
+# ---- MobileNetV2 on generated images
+# It uses float64, because its 52 batch norms amplify rounding errors at every step, and each plan rounds
+# differently. Its pipeline has no micro-batches, because a batch norm would use the mean of each micro-batch.
 def mobilenet() -> nn.Module:
     whole = models.mobilenet_v2(num_classes=10, width_mult=0.25, dropout=0.0)
     f = whole.features
@@ -65,7 +75,7 @@ def pictures(steps: int, batch: int = 16, count: int = 4):
         yield np.stack([x.numpy() for x, _ in some]).astype(np.float64), np.array([y for _, y in some])
 
 
-# ---- a GPT on a text of numbers that count
+# ---- a GPT on integer sequences with a constant step
 class Embed(nn.Module):
     def __init__(self, vocab: int, d: int, length: int):
         super().__init__()

@@ -1,4 +1,4 @@
-"""The pictures of chapter 6: routes as the lesson shows them, and the plans side by side."""
+"""Figures of chapter 6: the routes of boxing.md, and the bar charts of plans.md."""
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -6,7 +6,7 @@ import flowedu as flow
 
 
 def routes() -> dict:
-    """{file name: Route}. Needs four devices."""
+    """Return {file name: Route}. This needs four devices."""
     split, broadcast, partial = flow.sbp.split, flow.sbp.broadcast, flow.sbp.partial_sum
     two, three = flow.placement("cpu", [0, 1]), flow.placement("cpu", [1, 2, 3])
     grid = flow.placement("cpu", [[0, 1], [2, 3]])
@@ -29,7 +29,7 @@ PARTS = {"parameters": "#2a6f97", "states": "#61a5c2", "activations": "#f4a259"}
 
 
 def draw_plans(found: Sequence[tuple], path: Path) -> Path:
-    """A line of two bar charts for each network.
+    """Draw two bar charts for each network, next to each other.
 
     Args:
         found: (title, names of plans, bytes in a step, {part: bytes} of the fullest device) of each network.
@@ -58,7 +58,7 @@ def draw_plans(found: Sequence[tuple], path: Path) -> Path:
             right.invert_yaxis()
             for axes in (left, right):
                 axes.margins(x=0.2)
-                axes.xaxis.set_visible(False)                # the bars say it
+                axes.xaxis.set_visible(False)                # the bars have labels
                 axes.spines[["top", "right", "bottom"]].set_visible(False)
             left.set_ylabel(title.split(" (")[0].partition(" on ")[0], fontweight="bold")
         lines[0, 1].legend(loc="lower right", frameon=False)
