@@ -1,12 +1,12 @@
-# `make` lists the targets. Each sets up .venv and builds what it needs; what is up to date is not done again.
+# `make` lists the targets. Each target sets up .venv and builds the files that it needs, if they are not up to date.
 #
-# Files under .venv/stamps and build/stamps remember what was done: make compares their dates with pyproject.toml,
-# setup.py and the Cython and C sources. What is then compiled again is decided by contents (tools/build_once.py).
-# Output of pip and the compilers goes to build/logs and is shown on failure.
+# Stamp files in .venv/stamps and build/stamps record the finished steps. make compares their dates with pyproject.toml,
+# setup.py, and the Cython and C sources. tools/build_once.py then compiles the sources whose contents have changed.
+# The output of pip and the compilers goes to build/logs and is shown on failure.
 
 PYTHON ?= python3
 ARGS   ?=
-# The version that `make bench` compares with; see tools/install_torch.py for why it is not simply an extra.
+# The version that `make bench` compares with. tools/install_torch.py explains why it is not an extra.
 TORCH  ?= torch==2.13.0
 BOOK   ?= build/book
 
@@ -19,14 +19,14 @@ NEEDS    = $(PY) tools/requirements.py
 
 NATIVE  := setup.py tools/build_once.py src/flowedu/_kernels/processor.py $(shell find src -name '*.pyx' -o -name '*.pxd' -o -name '*.pxi' -o -name '*.h')
 SCRIPTS := $(shell find src course -name '*.py')
-# Kernels for the instruction set that runs here (its stamp names the processor: a folder may move to another machine);
-# tests and wheels have all of them.
+# Stamp of the kernels for this processor's instruction set. Its name contains the processor, because the folder may be
+# moved to another machine. ALL is the stamp of the kernels for all instruction sets, which tests and wheels use.
 BUILT   := build/stamps/built-$(shell grep -s -m 1 ^flags /proc/cpuinfo | cksum | cut -d ' ' -f 1)
 ALL     := build/stamps/built-all
 DEBUG   := build/stamps/debug
-# The links from .venv to src/ and course/. A moved or copied folder needs new ones, for pip's has the full path.
+# The links from .venv to src/ and course/. A moved or copied folder needs new links, because pip writes the full path.
 LINK    := $(STAMPS)/linked-$(shell pwd | cksum | cut -d ' ' -f 1)
-# Bytecode of the package: where the environment forbids Python to write any, each start would compile 300 files again.
+# Bytecode of the package. If Python may not write bytecode, each start would compile 300 files again.
 BYTES   := build/stamps/bytecode
 READY   := $(BUILT) $(LINK) $(BYTES)
 CUDA    := $(STAMPS)/cuda-set-up
@@ -45,10 +45,10 @@ help:  ## list the targets
 	@echo "                   (PACE=1 asks before outputs are shown, LESSON=1 leaves the demo out, YOURS=1 runs your answers)"
 	@awk -F ':.*## ' '/^[a-z%-]+:.*## / { printf "  %-17s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-# ---- what people ask for ---------------------------------------------------------------------------------------
+# ---- targets for users -----------------------------------------------------------------------------------------
 
-# LESSON=1 leaves the demo out; PACE=1 stops before outputs are shown (the lesson reads it from the environment).
-# Looks for the chapter first: nobody should wait for a build to learn that a chapter does not exist.
+# LESSON=1 leaves the demo out. PACE=1 stops before outputs are shown (the lesson reads it from the environment).
+# The recipe looks for the chapter first, so that a wrong number is reported before a long build.
 chapter-%:
 	@set -- chapters/$*_* chapters/0$*_*; for d do [ -d "$$d" ] && break; done; \
 	if [ ! -d "$$d" ]; then \
@@ -60,7 +60,7 @@ chapter-%:
 	$(PY) -m flowedu_course.lesson "$$d" && \
 	{ [ -n "$(LESSON)" ] || $(PY) "$$d/demo.py" $(ARGS); }
 
-# Exercises: answers lie in the folder WORK, nothing under src/ is written.
+# Exercises: answers are in the folder WORK. No file in src/ is written.
 start: $(READY)  ## exercises: write the work files of a chapter (CH=4; default: the next chapter)
 	@$(PY) -m flowedu_course start $(CH)
 
@@ -79,13 +79,13 @@ list: $(READY)  ## exercises: list all exercises and their state
 solution: $(READY)  ## exercises: show the library's code, after your answer passed (EX=4.3; FORCE=1: before it passed)
 	@$(PY) -m flowedu_course solution $(EX) $(if $(FORCE),--force)
 
-milestone-%: $(READY) $(STAMPS)/plot $(STAMPS)/image $(STAMPS)/record  ## exercises: run the program of a chapter on your answers, for example milestone-4 (LIBRARY=1: on the library's code)
+milestone-%: $(READY) $(STAMPS)/plot $(STAMPS)/image $(STAMPS)/record  ## exercises: run the program of a chapter with your answers, for example milestone-4 (LIBRARY=1: with the library's code)
 	@$(PY) -m flowedu_course milestone $* $(if $(LIBRARY),--library)
 
-from-scratch: $(READY)  ## exercises: train LeNet on your answers to chapters 1 to 4, and count your functions (LIBRARY=1: on the library's code)
+from-scratch: $(READY)  ## exercises: train LeNet with your answers to chapters 1 to 4, and count your functions (LIBRARY=1: with the library's code)
 	@$(PY) -m flowedu_course scratch $(if $(LIBRARY),--library)
 
-# For instructors: what is handed out, and what comes back.
+# For instructors: student trees, and the grading of submissions.
 student-tree: $(READY)  ## instructors: make a tree with open exercises and no answers (UPTO=4 OUT=../handout [CLOSED=1] [ONLY="4.3 8"])
 	@$(PY) -m flowedu_course.teach.tree $(UPTO) $(OUT) $(if $(CLOSED),--closed) $(if $(ONLY),--only $(ONLY))
 
@@ -107,11 +107,11 @@ syllabus: $(READY)  ## instructors: write the readings and deadlines of each wee
 authors-check: $(READY)  ## check the exercises: each law must reject its wrong answers (FRONTIER=1: more checks)
 	@$(PY) -m flowedu_course.authors $(EX) $(if $(FRONTIER),--frontier)
 
-# At another commit another chapter; all of them: make authors-check FRONTIER=1.
+# The default chapter depends on the commit. `make authors-check FRONTIER=1` runs all chapters.
 frontier: $(READY) $(STAMPS)/test  ## run lessons and tests up to a chapter while later exercises are stubs (K=4; default: chosen by the commit)
 	@$(PY) -m flowedu_course.teach.frontier $(or $(K),--sample)
 
-# Reading it needs no network. Its pages are those of chapters/; what their code prints is kept in build/book/outputs.
+# Reading the book needs no network. Its pages are those of chapters/. Their outputs are stored in build/book/outputs.
 book: $(ALL) $(READY) $(STAMPS)/book $(STAMPS)/plot $(STAMPS)/image $(STAMPS)/record  ## build the lessons, exercises, and reference as a book to read offline
 	@$(PY) -m sphinx -q -W --keep-going -b html -d "$(BOOK)/doctrees" -c book . "$(BOOK)/html"
 	@echo "the book is in $(BOOK)/html/index.html"
@@ -119,23 +119,24 @@ book: $(ALL) $(READY) $(STAMPS)/book $(STAMPS)/plot $(STAMPS)/image $(STAMPS)/re
 notebooks: $(ALL) $(READY) $(STAMPS)/notebooks $(STAMPS)/plot $(STAMPS)/image $(STAMPS)/record  ## write the lessons and the gallery as Jupyter notebooks, with their outputs
 	@$(PY) book/notebooks.py
 
-# Tests that are marked slow repeat a law over many alike, or take long by nature: they run in test-all, and where somebody
-# chooses tests.
+# Tests that are marked slow repeat a law for many similar cases, or take a long time. They run in test-all, and if ARGS
+# selects them.
 test: $(ALL) $(READY) $(STAMPS)/test  ## run the fast tests (ARGS="-k conv": a selection of all tests)
 	@$(PY) -m pytest -n 2 $(or $(ARGS),-m "not slow")
 
 test-near: $(ALL) $(READY) $(STAMPS)/test  ## run the tests nearest to a source file (FILE=src/flowedu/core/sbp/boxing/geometry.py)
 	@$(PY) tools/near.py $(FILE) $(ARGS)
 
-# First as on a machine without a simulator of GPUs; then what needs one, where that can be set up.
-test-all: $(ALL) $(READY) $(addprefix $(STAMPS)/, test book plot image record notebooks tensorboard)  ## run all tests, also the slow ones and CUDA kernels, as CI does
+# First run the tests that need no GPU simulator. Then run the other tests, if the simulator can be set up.
+test-all: $(ALL) $(READY) $(addprefix $(STAMPS)/, test book plot image record notebooks tensorboard)  ## run all tests, also the slow ones and CUDA kernels (CI: a sixteenth of the slow repetitions)
 	@$(PY) -m pytest -n 2 -m "not simulator"
 	@if $(MAKE) -s --no-print-directory $(CUDA); then $(MAKE) -s --no-print-directory test-cuda && \
 	    $(PY) -m pytest -n 2 -m simulator; \
 	elif [ -n "$$CI" ]; then exit 1; \
 	else echo "The tests above passed. Those of CUDA kernels were left out: their simulator could not be set up."; fi
 
-# In a folder with a space, a quote and an umlaut in its name, under the C locale: tools/test_everywhere.py says which tests.
+# The tests run under the C locale, in a folder with a space, a quote, and an umlaut in its name.
+# tools/test_everywhere.py lists them.
 test-everywhere: $(ALL) $(READY) $(STAMPS)/test  ## run machine-sensitive tests for each instruction set and 1, 2, 4 threads (ARGS=--sample: a third)
 	@$(PY) tools/test_everywhere.py $(ARGS)
 
@@ -153,14 +154,14 @@ test-mpi: $(ALL) $(READY) $(STAMPS)/test peers  ## run the tests that start proc
 test-cuda: $(ALL) $(READY) $(STAMPS)/test $(CUDA)  ## run CUDA kernels in the simulator, with every check (no GPU needed)
 	@FLOWEDU_CUDA=sim $(PY) -m pytest -n 2 tests/cuda $(ARGS)
 
-# Large, and not to be had everywhere, so `make test` does without; in CI their absence is a failure.
+# The peers are large and not available everywhere, so `make test` does not need them. CI fails without them.
 peers: $(STAMPS)/base  ## install PyTorch and MPI for the tests, if they are available
 	@$(PY) tools/install_torch.py "$(TORCH)"
 	@$(PY) -c "import mpi4py" 2>/dev/null || { echo "installing what 'mpi' needs into $(VENV)"; $(PIP) $$($(NEEDS) mpi); } || true
 	@[ -z "$$CI" ] || $(PY) -c "import torch, mpi4py" || { echo "CI must not pass without its peers: see above"; exit 1; }
 
-# SUITE=folder: a checkout of data-apis/array-api-tests; without one only what tools/array_api.py prints.
-array-api: $(READY) $(STAMPS)/test  ## run the array API standard's test suite on flow.array_api and its peers (SUITE=folder)
+# SUITE=folder is a checkout of data-apis/array-api-tests. Without a checkout, tools/array_api.py runs no test.
+array-api: $(READY) $(STAMPS)/test  ## run the array API standard's test suite on flow.array_api, NumPy, and PyTorch (SUITE=folder)
 	@$(PY) -c "import array_api_compat, einops, ndindex, pytest_jsonreport, scipy, sklearn" 2>/dev/null || { \
 	    echo "installing what 'array-api' needs into $(VENV)"; $(PIP) $$($(NEEDS) array-api); } || true
 	@$(PY) tools/array_api.py $(if $(SUITE),--suite "$(SUITE)") $(ARGS)
@@ -171,7 +172,7 @@ fuzz: $(READY)  ## call random functions with invalid arguments, in child proces
 mutants: $(ALL) $(READY) $(STAMPS)/test  ## plant the faults of tests/mutants and check that tests fail (long; ARGS="--only relu")
 	@$(PY) tools/mutants.py $(ARGS)
 
-stubs: $(ALL) $(READY)  ## write type stubs for compiled and attached names (.pyi; of core: src/flowedu-stubs)
+stubs: $(ALL) $(READY)  ## write type stubs for compiled and attached names (.pyi files; core's are in src/flowedu-stubs)
 	@$(PY) tools/make_stubs.py $(ARGS)
 
 lint: $(STAMPS)/lint  ## check the style of the code and of the prose, and the types
@@ -211,7 +212,7 @@ clean:  ## remove everything that was built, except .venv
 	@find src -name '*.so' -delete
 	@find src course tests chapters benchmarks tools -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
 
-# ---- how it is made --------------------------------------------------------------------------------------------
+# ---- build steps -----------------------------------------------------------------------------------------------
 
 $(PY):
 	@command -v $(PYTHON) >/dev/null || { echo "There is no '$(PYTHON)' here: install Python 3.11 or newer," \
@@ -219,7 +220,7 @@ $(PY):
 	@$(PYTHON) tools/check_machine.py python compiler
 	@$(QUIETLY) venv "creating $(VENV)" $(PYTHON) -m venv --clear $(VENV)
 
-# A venv whose creation was interrupted has a Python but no pip.
+# If the creation of a venv was interrupted, it has a Python but no pip.
 $(STAMPS)/base: $(PY) pyproject.toml
 	@$(PY) tools/check_machine.py python
 	@$(PY) -m pip --version >/dev/null 2>&1 || $(QUIETLY) venv "creating $(VENV)" $(PYTHON) -m venv --clear $(VENV)
@@ -238,7 +239,7 @@ $(ALL): $(STAMPS)/base $(NATIVE)
 	    $(PY) setup.py -q build_ext --inplace
 	@mkdir -p $(@D) && touch $@ $(BUILT)
 
-# pip runs setup.py, too, which finds what is compiled: it only writes the link.
+# pip also runs setup.py. The kernels are already compiled, so pip only writes the link.
 $(LINK): $(PY) pyproject.toml tools/relative_link.py | $(BUILT)
 	@FLOWEDU_BUILD_ISA=native $(QUIETLY) link "linking flowedu into $(VENV)" $(PIP) --no-deps --no-build-isolation -e .
 	@$(PY) tools/relative_link.py
@@ -248,7 +249,7 @@ $(BYTES): $(PY) $(SCRIPTS)
 	@$(PY) -m compileall -q src/flowedu course
 	@mkdir -p $(@D) && touch $@
 
-# Headers, simulator and PyCUDA; again when a file of the simulator has changed.
+# Set up the headers, the simulator, and PyCUDA. Repeat this when a file of the simulator has changed.
 $(CUDA): tools/setup_cuda.py $(shell find src/flowedu/cuda -type f -not -name '*.pyc') pyproject.toml | $(READY)
 	@$(PY) tools/setup_cuda.py
 	@touch $@
@@ -258,7 +259,7 @@ $(STAMPS)/%: $(STAMPS)/base
 	@$(QUIETLY) pip-$* "installing what '$*' needs into $(VENV)" $(PIP) $$($(NEEDS) $*)
 	@touch $@
 
-# A whole second package in build/debug, Python files included: PYTHONPATH alone chooses between the two.
+# build/debug has a second copy of the whole package, with its Python files. PYTHONPATH selects one of the two.
 $(DEBUG): $(STAMPS)/base $(NATIVE) $(SCRIPTS)
 	@$(PY) tools/check_machine.py compiler
 	@FLOWEDU_DEBUG=1 $(QUIETLY) build-debug "building the debug kernels (minutes the first time, later only what changed)" \
