@@ -1,4 +1,4 @@
-"""Aliases: paths by which programs import modules that are deeper in the package.
+"""Aliases: short import paths of modules that are deeper in the package.
 
 `import flowedu.typing` imports flowedu/oneflow04/typing.py.
 

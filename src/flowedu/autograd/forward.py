@@ -1,4 +1,4 @@
-"""Forward-mode differentiation without a tape: an interpreter of values with their rate of change.
+"""Forward-mode differentiation without a tape: an interpreter that computes values with their derivatives.
 
     rate = derivative(lambda x: x * flow.math.sin(x), x)        # at every element of x
 

@@ -1,4 +1,4 @@
-"""autograd.Variable: PyTorch 0.3's name of a trained tensor."""
+"""autograd.Variable: PyTorch 0.3's name for a trained tensor."""
 from __future__ import annotations
 
 from flowedu.errors import ArgumentError

@@ -1,4 +1,4 @@
-"""Ladders of chapter 8: kernels of _kernels/cuda/lessons. Each step computes the same result with less work.
+"""Ladders of chapter 8: kernels of _kernels/cuda/lessons for one result, each with less work than the last.
 
     ladder = LADDERS["product"]
     a, b = ladder.inputs()                   # of the ladder's size; inputs(17, 33, 5): of another size

@@ -1,4 +1,4 @@
-"""Files of _kernels/cuda as modules of the device.
+"""CUDA modules, loaded on a device from the files of _kernels/cuda.
 
 A file is compiled when one of its kernels is first launched, for each element type. The compiled code is
 cached on disk (source.py).

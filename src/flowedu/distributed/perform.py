@@ -1,4 +1,4 @@
-"""One rank's half of a hop, in NumPy, over a communicator (ranks/base.py).
+"""One rank's part of a hop, in NumPy, over a communicator (ranks/base.py).
 
 Every rank derives the same messages from the two layouts, so only the values are sent.
 

@@ -1,4 +1,4 @@
-"""The launcher's supervision of mpiexec: it forwards signals, and reports the rank that a signal ended."""
+"""The launcher's supervision of mpiexec: it forwards signals, and reports the rank ended by a signal."""
 from __future__ import annotations
 
 import contextlib

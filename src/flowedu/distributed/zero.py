@@ -1,4 +1,4 @@
-"""ZeRO: splits the values that all devices of a data-parallel group hold alike while they are not in use.
+"""ZeRO: splits values that are equal on all devices of a data-parallel group while they are not in use.
 
 It is a choice of SBP. Where a parameter is B along an axis of its placement, it becomes S(0), and so does its
 optimizer state, so that each device updates its part. A cast converts the parameter back to B for its

@@ -1,4 +1,4 @@
-"""Functions that log-densities, entropies, and divergences are written in, so that large terms do not cancel.
+"""Functions for log-densities, entropies, and divergences, in which large terms do not cancel.
 
 The textbook formulas subtract values of lgamma from each other, or logarithms of nearly equal numbers. Their
 differences lose all digits for large parameters: lgamma(1e8) is 1.7e9, whose neighbor in float32 is 128 away.

@@ -1,4 +1,4 @@
-"""Files that are written completely or not at all, for every writer of the library.
+"""Atomic file writes: a file is written completely or not at all.
 
     with replacing(path) as f:                   # .NAME.0123456789ab.part, in the same folder
         f.write(data)

@@ -1,4 +1,4 @@
-"""argmax: where the largest element along an axis is."""
+"""argmax: the index of the largest element along an axis."""
 from __future__ import annotations
 
 import numpy as np

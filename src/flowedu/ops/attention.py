@@ -1,4 +1,4 @@
-"""Attention as one op, without its scores in memory: softmax(q k' * scale) v.
+"""Attention, softmax(q k' * scale) v, as one op that does not store the scores.
 
 The backward pass computes the scores again (Dao et al., 2022, "FlashAttention"; _kernels/fast/attention.pyx).
 

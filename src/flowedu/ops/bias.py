@@ -1,4 +1,4 @@
-"""bias_add: one number for each place along an axis."""
+"""bias_add: adds one number per position along an axis."""
 from __future__ import annotations
 
 import numpy as np

@@ -1,4 +1,4 @@
-"""Ops that limit values to bounds or cut off the values inside them.
+"""Ops that limit values to bounds, or replace the values inside them.
 
 The bounds are inputs, 0-dim or broadcast. At a bound, clamp_min and clamp_max pass the gradient to x (maximum
 and minimum would split it); the other ops have slope 0 there. The gradient is a record of its own that is

@@ -1,4 +1,4 @@
-"""Elementwise ops composed of others: one formula and one fused kernel each.
+"""Elementwise ops composed of other ops, with one formula and one fused kernel each.
 
 Their gradients are derived from the formulas. Also lgamma, with digamma for its gradient.
 """

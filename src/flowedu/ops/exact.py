@@ -1,4 +1,4 @@
-"""Elementwise ops of the tensor generation: bitwise ops, and functions missing from OneFlow 0.4."""
+"""Elementwise ops that OneFlow 0.4 does not have: bitwise ops, and further functions of tensors."""
 from __future__ import annotations
 
 import math

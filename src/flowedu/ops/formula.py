@@ -1,4 +1,4 @@
-"""Elementwise ops made of others, from one formula.
+"""Elementwise ops defined by a formula of other ops.
 
 `elementwise("softsign(x) -> y", formula=lambda x: x / (1 + abs_(x)))` is a whole op. The formula is run once
 under an interpreter that, instead of computing, writes down the tiles the ops would use: the result is one

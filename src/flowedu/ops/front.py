@@ -1,4 +1,4 @@
-"""front: makes a function written on values serve blobs and tensors alike.
+"""front: a decorator with which a function of values accepts both blobs and tensors.
 
     @front("Relu")
     def relu(x): return ops.relu(x)

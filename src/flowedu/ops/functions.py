@@ -1,4 +1,4 @@
-"""More functions of real numbers: of angles, hyperbolic ones, erf and gelu.
+"""More functions of real numbers: trigonometric and hyperbolic functions, erf, and gelu.
 
 Records as in core/ops/elementwise.py.
 """

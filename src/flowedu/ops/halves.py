@@ -1,4 +1,4 @@
-"""Every op of float32 takes float16 and bfloat16: numbers are read into float32, computed with there, and rounded once.
+"""Ops on float16 and bfloat16: inputs are converted to float32, computed, and rounded once.
 
 Elementwise ops do it tile by tile (`widened`, and _kernels/ops/half_tiles.h), products panel by panel
 (_kernels/ops/matmul_half.pyx). The others, where no kernel loads 16-bit floats itself, go slice by slice

@@ -1,4 +1,4 @@
-"""Host ops: records whose values are not plain arrays, or whose result's size is known only at run time.
+"""Host ops: records whose values are not plain arrays, or whose result size is known only at run time.
 
 Kernels and plans cannot hold a TensorBuffer, a batch of records read from a file, or an image decoded from
 its bytes. The record therefore has a Python function (`host=`) instead of a kernel. In a job these ops run

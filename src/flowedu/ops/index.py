@@ -1,4 +1,4 @@
-"""gather and one_hot: integers that choose."""
+"""gather and one_hot: ops with integer indices."""
 from __future__ import annotations
 
 import numpy as np

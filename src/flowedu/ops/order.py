@@ -1,4 +1,4 @@
-"""range, argsort and top_k: positions.
+"""range, argsort, and top_k: ops that return positions.
 
 Along the last axis, stable: of equal elements the first one comes first.
 

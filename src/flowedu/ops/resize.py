@@ -1,4 +1,4 @@
-"""resize2d: images made larger (or smaller), and its adjoint.
+"""resize2d, which enlarges or shrinks images, and its adjoint.
 
 Both are linear, and each is the other's gradient.
 

@@ -1,4 +1,4 @@
-"""Running results along an axis: cumsum; linear_scan, whose gradient is a linear_scan too; and where a running extreme is.
+"""Running results along an axis: cumsum, linear_scan, and positions of running extrema.
 
 cumprod is a linear_scan (h[t] = x[t] * h[t-1]), so its gradient is exact also where factors are zero: nothing
 divides.

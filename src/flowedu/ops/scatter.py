@@ -1,4 +1,4 @@
-"""gather_nd and scatter_nd: rows of indices that name parts of an array; dim_gather: one index for every element.
+"""gather_nd and scatter_nd, whose rows of indices select parts of an array; dim_gather: an index per element.
 
 In the equations the indexed axes are upper case: an index needs all of them.
 """

@@ -1,4 +1,4 @@
-"""Cutting of a call with 16-bit floats into slices, each widened, computed, and rounded in cache.
+"""Split of a call with 16-bit floats into slices, each of which is widened, computed, and rounded in cache.
 
 An axis can be cut if it can be split over devices: the lower-case letters of the op's axis equation. A slice
 is the call of one device among many, with the attributes that `localize` gives it. Results without the letter

@@ -1,4 +1,4 @@
-"""Views that only the tensor generation has: a diagonal, overlapping windows, any strides at all."""
+"""Views that OneFlow 0.4 does not have: diagonals, overlapping windows, and arbitrary strides."""
 from __future__ import annotations
 
 import builtins

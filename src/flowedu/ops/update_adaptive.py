@@ -1,4 +1,4 @@
-"""Optimizer updates that give every element, or every parameter, a rate of its own.
+"""Optimizer updates with a separate learning rate for every element or parameter.
 
 Records as in core/ops/update.py.
 

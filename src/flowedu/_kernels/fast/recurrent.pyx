@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""One layer of a recurrent network in one direction, all steps, and its gradient: lstm, gru, rnn.
+"""The kernels lstm, gru, and rnn, and their gradients: all steps of one layer in one direction.
 
 Threads split the rows of the batch. Rows are independent, so each thread runs all steps for its own rows, and
 w, packed once, stays in its cache. A step is a small product, to which the contribution of the inputs is

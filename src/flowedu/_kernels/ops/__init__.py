@@ -1,1 +1,1 @@
-"""The kernels of the other ops."""
+"""Kernels of the ops outside core."""

@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""gather, gather_grad, one_hot.
+"""The kernels gather, gather_grad, and one_hot.
 
 Both gathers view params as (outer, size, inner): the axes before the indexed one, the axis itself, the axes
 after it; an index selects a run of `inner` adjacent elements. An index outside the axis ends the call with

@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""gather_nd, scatter_nd, scatter_nd_update; dim_gather and its gradient.
+"""The kernels gather_nd, scatter_nd, scatter_nd_update, and dim_gather with its gradient.
 
 The first three view an array as runs of adjacent elements. A row of `indices` (its last axis) has one index
 for each of the array's leading axes and so selects one run. An index outside its axis ends the call with

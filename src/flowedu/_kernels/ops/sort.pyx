@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""argsort and top_k along the last axis, and range. Positions are int32. Threads split the rows.
+"""The kernels argsort and top_k along the last axis, and range. Positions are int32. Threads split the rows.
 
 Both orders are stable: equal elements keep their order. A NaN counts as the largest element.
 """

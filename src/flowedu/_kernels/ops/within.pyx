@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""within: a copy of x, written only if all values of the last input are inside bounds.
+"""The kernel within: copies x if all values of the last input are inside bounds.
 
 A value outside the bounds ends the call with FE_BAD_INDEX; `detail` holds the bits of that value as a double.
 """

@@ -1,4 +1,4 @@
-"""infer: the layout of every value of a graph, and the layout in which each consumer takes it.
+"""infer: chooses the layout of every value of a graph, and the layout in which each consumer reads it.
 
 A graph is built as if there were one device. For each node in order, infer determines where it runs (a
 Place), the best signature (choose.py), the layout of every input under that signature, and the cost of

@@ -1,4 +1,4 @@
-"""Comm with every collective, its checks and options."""
+"""Comm, the communicator: every collective, with its checks and options."""
 from __future__ import annotations
 
 import math

@@ -1,4 +1,4 @@
-"""nn.attention: selection of the attention kernel. flowedu has only one, so a selection has no effect."""
+"""nn.attention: selection of the attention kernel. flowedu has one kernel, so a selection has no effect."""
 from __future__ import annotations
 
 import contextlib

@@ -1,4 +1,4 @@
-"""jit: functions remain Python functions, without an effect. nn.Graph compiles networks."""
+"""jit: names without effect, because functions remain Python functions. nn.Graph compiles networks."""
 from __future__ import annotations
 
 from flowedu.nn import Module

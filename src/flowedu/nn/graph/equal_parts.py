@@ -1,4 +1,4 @@
-"""Equal parts of a call: the calls of k devices if k divides the split axes.
+"""Equal parts of a call: its local calls on k devices, if k divides the split axes.
 
 rows.py compares a micro-batch with them. The rules are those of core/sbp for one row of devices, read in one
 direction:

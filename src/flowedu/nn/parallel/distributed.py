@@ -1,4 +1,4 @@
-"""DistributedDataParallel: a copy of the module and a part of the batch per rank, averaged gradients.
+"""DistributedDataParallel: each rank has a copy of the module and part of the batch; gradients are averaged.
 
     model = nn.parallel.DistributedDataParallel(model)
     loss = model(part_of_the_batch).mean()

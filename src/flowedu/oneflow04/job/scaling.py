@@ -1,4 +1,4 @@
-"""The loss scale of a job, and its steps in the order of the training graph."""
+"""The loss scale of a job, and its steps in the order in which the training graph runs them."""
 from __future__ import annotations
 
 from collections.abc import Mapping

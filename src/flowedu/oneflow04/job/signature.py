@@ -1,4 +1,4 @@
-"""Signatures of jobs beyond arrays in and one array out (core/values/signature.py).
+"""Signatures of jobs with other arguments and results than arrays (for arrays: core/values/signature.py).
 
 They cover containers of arrays, lists of arrays per device, callbacks, and the style before flowedu.typing,
 in which the default of a parameter declares its type.

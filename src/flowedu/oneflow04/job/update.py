@@ -1,4 +1,4 @@
-"""From gradients to updates in a train job: variables per optimizer, learning rates, step counters.
+"""Updates of a train job, computed from gradients: variables per optimizer, learning rates, step counters.
 
 Raw gradients (of the sum of the loss's elements) are multiplied by 1/count and divided by the loss scale.
 core/graph/updates.py does the remaining work.

@@ -1,1 +1,1 @@
-"""Ops of the user: an op whose kernel and gradient are Python functions of NumPy arrays."""
+"""User-defined ops, whose kernels and gradients are Python functions of NumPy arrays."""

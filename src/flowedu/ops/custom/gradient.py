@@ -1,4 +1,4 @@
-"""The gradient of a custom op: its `backward` becomes a record of its own, and a gradient rule calls that."""
+"""Gradients of custom ops: `backward` becomes a separate record, which the gradient rule calls."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence

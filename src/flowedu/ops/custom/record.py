@@ -1,4 +1,4 @@
-"""From Python functions to op records: names, shapes and the axis equation."""
+"""Conversion of Python functions to op records: names, shapes, and the axis equation."""
 from __future__ import annotations
 
 import inspect

@@ -1,4 +1,4 @@
-"""Schedulers with a formula.
+"""Schedulers whose learning rate is a formula of the number of steps.
 
 b is the group's initial rate, n the step, from 0; formulas are OneFlow's closed forms.
 

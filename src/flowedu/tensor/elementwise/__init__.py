@@ -1,4 +1,4 @@
-"""Elementwise functions. Each is also a method of Tensor. In this order: each file uses those above it."""
+"""Elementwise functions, each also a method of Tensor. Each file uses only files above it."""
 from flowedu.tensor.elementwise.unary import *
 from flowedu.tensor.elementwise.conditions import *
 from flowedu.tensor.elementwise.arithmetic import *
