@@ -59,7 +59,7 @@ def main() -> None:
 
 
 def off(plan: str, losses, want) -> None:
-    """End the program if the losses differ from those of one device, or do not decrease."""
+    """End the program if the losses differ from those of one device, or if the latter do not decrease."""
     worst = float(np.abs(np.array(losses) / np.array(want) - 1).max())
     if not worst < 1e-3 or not want[-1] < want[0]:
         print(f"milestone 6 missed: {plan} has other losses than one device, by {worst:.1e} of them")
