@@ -8,12 +8,12 @@
     cast.pyx         kernels: cast, fill
     layout.pyx       kernels: copy, concat, slice_grad
     moves.pxi        the three kernels, built on one move
-    formulas.h       the scalar formulas, each once
+    formulas.h       the scalar formulas, each written once
     scalarmath.h     math functions missing in C
     tiles.h          a short loop for each formula and type
-    program.pxd      the structs of a program of tiles
+    program.pxd      the structs of an elementwise program
     elementwise.pyx  kernel: every elementwise op, every fused chain
-    extent.pxd       an array seen along one axis
+    extent.pxd       an array as (outer, n, inner) around one axis
     fold.pxd         reduces many values to one
     reduce.pyx       kernels: sum, max, min, prod
     reductions.pxi   the four kernels, built on one reduce

@@ -19,7 +19,7 @@
 enum { FE_F32, FE_F64, FE_I32, FE_I64, FE_I8, FE_U8, FE_BOOL, FE_F16, FE_BF16, FE_I16, FE_NDTYPE };
 static const int fe_item[] = {4, 8, 4, 8, 1, 1, 1, 2, 2, 2}; /* bytes of an element */
 
-/* Status codes, from which the engine makes errors. FE_PYTHON: `detail` is an exception. */
+/* Status codes, from which the engine makes errors. FE_PYTHON: `detail` points to an exception. */
 enum { FE_OK = 0, FE_BAD_INDEX = 1, FE_PYTHON = 2 };
 
 typedef struct {
@@ -44,7 +44,7 @@ typedef struct {
 } fe_team;
 
 typedef struct fe_call fe_call;
-/* `tag` is not read: its type selects the version of a fused Cython function. */
+/* Kernels do not read `tag`. Its type selects the version of a fused Cython function. */
 typedef int (*fe_kernel)(fe_call *, const fe_team *, void *tag);
 typedef int64_t (*fe_work)(const fe_call *, int nt); /* bytes of scratch the kernel needs */
 
@@ -56,13 +56,13 @@ struct fe_call {
     const double *reals;
     char *work;            /* scratch, 64-byte aligned */
     const void *extra;     /* elementwise programs */
-    int64_t detail;        /* the invalid value if the status is not FE_OK */
+    int64_t detail;        /* the invalid value, or the exception of FE_PYTHON */
     int32_t parallel;      /* 0: only thread 0 runs it */
     int32_t node;          /* index into the plan, for messages */
     int32_t kept;          /* true if `work` still has the values of an earlier run */
 };
 
-/* Barrier of the team. A thread spins briefly, then yields: the machine may be shared. */
+/* Barrier of the team. A thread spins briefly, then yields, because the machine may be shared. */
 static inline void fe_wait(const fe_team *t) {
     if (t->nt == 1) return;
     fe_barrier *b = t->barrier;

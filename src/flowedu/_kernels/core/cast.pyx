@@ -4,8 +4,8 @@ from libc.stdint cimport int32_t, int64_t, int8_t, uint8_t
 from flowedu._kernels.core.abi cimport *
 
 cdef extern from "<stdbool.h>":
-    # Cython only needs a base type that differs from the others; C sees the quoted name.
-    ctypedef short cbool "bool"            # a conversion to it is "!= 0"
+    # Cython needs a base type that differs from the others. The C code uses the quoted name.
+    ctypedef short cbool "bool"            # C converts a number to bool with != 0
 
 ctypedef fused number:
     float
@@ -49,7 +49,7 @@ cdef int cast(fe_call *call, const fe_team *team, number *tag) noexcept nogil:
 
 
 cdef int fill(fe_call *call, const fe_team *team, number *tag) noexcept nogil:
-    """Write one value. reals: [value] for floating outputs, ints: [value] for others."""
+    """Fill the output. reals: [value] for floating outputs, ints: [value] for others."""
     cdef fe_view *y = &call.args[call.nargs - 1]
     cdef number *d = <number *>y.data
     cdef int64_t lo, hi, i
@@ -63,7 +63,7 @@ cdef int fill(fe_call *call, const fe_team *team, number *tag) noexcept nogil:
 
 
 def table():
-    """Return {kernel name: {dtype code of the input, of fill the output: (kernel address, 0)}}."""
+    """Return {kernel name: {dtype code of the input (fill: output): (kernel address, 0)}}."""
     casts = (<size_t><void *>cast[float], <size_t><void *>cast[double],
              <size_t><void *>cast[int32_t], <size_t><void *>cast[int64_t],
              <size_t><void *>cast[int8_t], <size_t><void *>cast[uint8_t],

@@ -2,10 +2,10 @@
 """Elementwise engine: one kernel that runs every elementwise op and every fused chain of them.
 
 A call carries a program (tiles.h): tile functions over numbered slots. The engine traverses the
-output in tiles that fit the L1 cache. For each it loads a tile of every input, of any strides, and
-runs the instructions, so a chain of ten ops reads and writes memory once.
-_kernels/fast/elementwise_rows.pyx, which points at memory instead of copying where it can, replaces
-it. ints: [0] aligns the inputs to the right, as broadcasting does; [1, s0, s1, ...] maps the first
+output in tiles that fit the L1 cache. For each tile it loads the input elements, which may have
+any strides, and runs the instructions. A chain of ten ops reads and writes memory only once.
+_kernels/fast/elementwise_rows.pyx replaces it. That kernel uses pointers instead of copies where it
+can. ints: [0] aligns the inputs to the right, as broadcasting does. [1, s0, s1, ...] maps the first
 axis of input k to axis sk of the output (bias_add).
 """
 from libc.stdint cimport int16_t, int32_t, int64_t

@@ -1,4 +1,4 @@
-# An array seen along one of its axes: (outer, n, inner), with n along the axis.
+# The sizes of an array before, along, and after one of its axes: (outer, n, inner).
 from libc.stdint cimport int64_t
 from flowedu._kernels.core.abi cimport fe_view
 

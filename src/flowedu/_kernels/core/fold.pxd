@@ -45,11 +45,11 @@ cdef inline anynum combine(anynum a, anynum b, kind *tag) noexcept nogil:
         c = a * b
     else:
         if kind is Max:
-            c = b if b > a else a                     # a NaN in a stays
+            c = b if b > a else a                     # keeps a NaN in a
         else:
             c = b if b < a else a
         if anynum is float or anynum is double:
-            c = c if b == b else b                    # and a NaN in b wins (gcc vectorizes both)
+            c = c if b == b else b                    # keeps a NaN in b (gcc vectorizes both)
     return c
 
 

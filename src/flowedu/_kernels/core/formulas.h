@@ -71,7 +71,7 @@
     X(xlogy, (a == 0) & (b == b) ? 0 : a * FE_F(fe_logf, fe_log, b)) \
     FE_MORE_BINARY_REAL(X)
 
-/* Integers: division by zero gives 0 instead of a signal; // and % round as in Python. */
+/* Integer division by zero gives 0 instead of a signal. // and % round as in Python. */
 #define FE_BINARY_INT(X)                                             \
     X(floordiv, b == 0 ? 0 : b == -1 ? -a : a / b - ((a % b != 0) & ((a < 0) != (b < 0))))  \
     X(mod, b == 0 || b == -1 ? 0 : a % b + (((a % b != 0) & ((a < 0) != (b < 0))) ? b : 0)) \
@@ -90,7 +90,7 @@
     X(logical_or, (a != 0) | (b != 0))                               \
     X(logical_xor, (a != 0) ^ (b != 0))
 
-/* The same, for tensors: results are bools. */
+/* The same comparisons for tensors. Results are bools. */
 #define FE_COMPARE_BOOL(X)                                           \
     X(eq, equal)                                                     \
     X(ne, not_equal)                                                 \

@@ -2,8 +2,8 @@
 """The kernels copy, concat, and slice_grad, which move data without arithmetic.
 
 Packing a strided view, `transpose().contiguous()`, NCHW <-> NHWC, concat, and slices are copies
-between strided arrays. All dtypes of one item size share a version. _kernels/fast/layout_runs.pyx,
-which copies contiguous runs of bytes, replaces these kernels.
+between strided arrays. All dtypes of one item size share a version. _kernels/fast/layout_runs.pyx
+replaces these kernels. It copies contiguous runs of bytes.
 """
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from flowedu._kernels.core.abi cimport *

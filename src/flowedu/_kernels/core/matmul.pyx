@@ -2,7 +2,7 @@
 """The kernel matmul: the batched matrix product, as three loops.
 
 _kernels/fast/matmul_blas.pyx, which calls OpenBLAS, replaces it. The innermost loop reads a row of
-b and updates a row of y; with k innermost it would read down a column of b. ints: [transpose_a,
+b and updates a row of y. With k innermost, it would read a column of b. ints: [transpose_a,
 transpose_b]. A transposed matrix, like any other view, only changes the strides.
 """
 from libc.stdint cimport int64_t

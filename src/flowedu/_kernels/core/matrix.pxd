@@ -16,7 +16,7 @@ cdef inline Matrix operand(const fe_view *v, bint transpose) noexcept nogil:
 
 
 cdef inline int64_t batch_offset(const fe_view *v, const fe_view *y, int64_t i) noexcept nogil:
-    """Where batch i of operand v starts, in elements; v's batch axes are y's, or absent."""
+    """Return the offset of batch i of v, in elements. v has the last batch axes of y, or none."""
     cdef int64_t off = 0
     cdef int d = y.ndim - 3, shift = y.ndim - v.ndim
     while d >= 0 and d - shift >= 0:

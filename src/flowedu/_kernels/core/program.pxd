@@ -1,5 +1,5 @@
 # Elementwise programs (tiles.h), for the kernels that run them and the module that makes them.
-# Compiled into each of these.
+# This file is compiled into each of these modules.
 from libc.stdint cimport int16_t, int32_t, int64_t
 
 cdef extern from "tiles.h" nogil:
@@ -18,7 +18,7 @@ cdef extern from "tiles.h" nogil:
 
 
 cdef inline void run(const fe_program *p, char **slot, int64_t n) noexcept nogil:
-    """All instructions over one tile of n elements."""
+    """Run all instructions on one tile of n elements."""
     cdef int i
     cdef const fe_instr *q
     for i in range(p.ninstr):

@@ -1,8 +1,8 @@
 # cython: language_level=3
 """The kernels sum, max, min and prod over any set of axes.
 
-Each output element traverses its own inputs. Floats are accumulated in double and integers in
-int64, so a float32 sum of a million elements keeps its digits. Threads split the outputs.
+For each output element, a loop traverses its inputs. Floats are accumulated in double and integers
+in int64, so a float32 sum of a million elements keeps its precision. Threads split the outputs.
 _kernels/fast/reduce_blocks.pyx, which traverses memory in storage order, replaces them. ints: a 1
 for every reduced axis, a 0 for the others.
 """
@@ -16,7 +16,7 @@ cdef int reduce(fe_call *call, const fe_team *team, num *tag, wide *wtag, kind *
     cdef fe_view *x = &call.args[0]
     cdef num *y = <num *>call.args[1].data
     cdef num *first
-    cdef fe_view kept, gone                         # the axes of x that y has, and those it has not
+    cdef fe_view kept, gone                         # the kept and the reduced axes of x
     cdef fe_view *axes
     cdef int64_t lo, hi, i, j
     cdef wide total

@@ -1,4 +1,4 @@
-/* Scalar functions that C lacks, or defines in another way than Python. They may have branches, so
+/* Scalar functions that C does not have or defines differently from Python. They may branch, so
  * loops over them are not vectorized; _kernels/fast/vecmath.h has vectorizable float versions. */
 #ifndef FLOWEDU_SCALARMATH_H
 #define FLOWEDU_SCALARMATH_H
@@ -26,7 +26,7 @@ FE_LIBM(double, )
 FE_LIBM(float, f)
 #endif
 
-/* Python's a % b and a // b, exact (1 // 0.1 is 9). A zero has the sign of b, or of a / b. */
+/* Python's a % b and a // b, exact (1 // 0.1 is 9). A zero has the sign of b (%) or a / b (//). */
 #define FE_MODULO(T, f)                                                        \
     FE_SLOW T fe_mod##f(T a, T b) {                                            \
         T m = fmod##f(a, b);                                                   \
@@ -42,7 +42,7 @@ FE_LIBM(float, f)
 FE_MODULO(double, )
 FE_MODULO(float, f)
 
-/* a to the power b in integers, wrapping; for negative b, 1 / a^-b rounded towards zero. */
+/* a to the power b in integers, wrapping. For negative b: 1 / a^-b, rounded towards zero. */
 FE_SLOW int64_t fe_ipow(int64_t a, int64_t b) {
     if (b < 0) return a == 1 ? 1 : a == -1 ? (b & 1 ? -1 : 1) : 0;
     uint64_t y = 1, x = (uint64_t)a;

@@ -1,9 +1,9 @@
 /* fe_run runs a list of calls in order, on a team of threads, in one parallel region.
  *
- * Small calls run on thread 0 alone, without a barrier; barriers surround only the calls that are
+ * Small calls run on thread 0 alone, without a barrier. Barriers surround only the calls that are
  * split. A call that fails ends the list, so that no later call (such as an optimizer update) reads
- * its output. polls: NULL, or one flag per call: thread 0 calls `poll` after it. FE_SIGNAL from
- * `poll` ends the list.
+ * its output. polls: NULL, or one flag per call. Thread 0 calls `poll` after calls with a flag.
+ * FE_SIGNAL from `poll` ends the list.
  */
 #ifndef FLOWEDU_TEAM_H
 #define FLOWEDU_TEAM_H

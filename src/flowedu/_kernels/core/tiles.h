@@ -11,12 +11,12 @@ typedef void (*fe_tile)(int64_t n, void *out, const void *a, const void *b, cons
 
 typedef struct {
     const char *name;
-    int in, out; /* dtype codes; where: the first operand is int8 and `in` the type of the others */
+    int in, out; /* dtype codes (for where: `in` is the type of all operands but the first, int8) */
     int arity;
     fe_tile fn;
 } fe_tile_entry;
 
-/* `out` may be one of the operands (in place), but must not overlap them in another way (ivdep). */
+/* `out` may be one of the operands (in place), but must not overlap them otherwise (ivdep). */
 #define FE_LOOP(body) _Pragma("GCC ivdep") for (int64_t i = 0; i < n; i++) { body; }
 
 #define FE_ARGS int64_t n, void *o_, const void *a_, const void *b_, const void *c_

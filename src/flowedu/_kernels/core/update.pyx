@@ -2,8 +2,8 @@
 """The kernel sgd_update: stochastic gradient descent, in place.
 
 _kernels/ops/update.h has all other rules. args: lr (1,), step (1,), then w and g of each parameter,
-of any strides. reals: [scale, -, -, -], then weight decay, l1 and l2 of each parameter. A step
-below 0 changes nothing.
+of any strides. reals: [scale, -, -, -], then weight decay, l1 and l2 of each parameter. A
+negative step changes nothing.
 """
 from libc.stdint cimport int64_t
 from flowedu._kernels.core.abi cimport *
@@ -11,7 +11,7 @@ from flowedu._kernels.core.abi cimport *
 
 cdef void descend(const fe_view *w, const fe_view *g, double lr, double scale, const double *own,
                   const fe_team *team, real *tag) noexcept nogil:
-    """w -= lr * (slope + decay * w); slope: the scaled gradient plus those of the penalties."""
+    """w -= lr * (slope + decay * w). slope: the scaled gradient plus the penalties' gradients."""
     cdef int64_t lo, hi, i
     cdef real *p
     cdef real slope

@@ -89,7 +89,7 @@ class Graph:
         self.training = False
         self.forward: int | None = None                # number of nodes before the backward pass
         self.placement: tuple[int, ...] | None = None  # of the nodes that are appended next
-        self.kept: frozenset[Node] = frozenset()       # nodes whose scratch memory stays valid
+        self.kept: frozenset[Node] = frozenset()       # nodes whose scratch memory outlives a run
         self.keeps = False                             # True if the caller supports `kept` nodes
         self.spent: dict[str, float] = {}              # seconds spent in each stage of compilation
         self._names: set[str] = set()

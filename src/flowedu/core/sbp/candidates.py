@@ -1,11 +1,11 @@
 """All SBP signatures ("ways") of a call on a grid of devices.
 
-Along the first axis of the grid, the call has the signatures of its op. Each of them gives the
-devices smaller calls, whose own signatures apply along the second axis, and so on. A signature on a
-grid is one SBP per grid axis for every value: x=(S(0), B), w=(B, S(1)) -> y=(S(0), S(1)).
+Along the first axis of the grid, the call has the signatures of its op. Each signature splits the
+call into smaller ones. Their signatures apply along the second axis, and so on. A signature on a
+grid has one SBP per grid axis for every value: x=(S(0), B), w=(B, S(1)) -> y=(S(0), S(1)).
 
-A way is correct if every step is. The search includes signatures that only the parts allow: a
-reshape (2, 2, 3) -> (4, 3) on 2x2 may be split ("S0", "S1") -> ("S0", "S0").
+A way is correct if its signature along each axis is. It may use signatures that only the smaller
+calls allow: a reshape (2, 2, 3) -> (4, 3) on 2x2 may be split ("S0", "S1") -> ("S0", "S0").
 """
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ GridSignature = tuple[tuple[str, ...], ...]   # per input, then output: one SBP 
 class Way:
     """One signature of a call on a grid.
 
-    Attributes: signature, incomplete in a faulty way; fault, why it cannot be used, or "".
+    `fault` is the reason why the way cannot be used, or "". `signature` may then be incomplete.
     """
 
     def __init__(self, path: Sequence[Signature], fault: str = "", calls: Sequence[LocalCall] = (),
@@ -54,7 +54,7 @@ def _split_all(calls: Sequence[LocalCall], signature: Signature, k: int) -> tupl
 @functools.lru_cache(maxsize=2048)
 def ways(op: Op, specs: tuple[Spec, ...], attrs: tuple,
          hierarchy: tuple[int, ...]) -> tuple[Way, ...]:
-    """Return all ways of a call, also faulty ones; the last axis of the grid changes fastest."""
+    """Return all ways of a call, even faulty ones. The last axis of the grid changes fastest."""
     return tuple(_extend_ways((logical_call(op, specs, attrs),), hierarchy, ()))
 
 

@@ -1,8 +1,8 @@
 """Choice of the SBP signature of a call: the one whose inputs need the fewest bytes of boxing.
 
 The choice is greedy, one call after the other, like OneFlow's SbpInferenceHint. It excludes ways
-(candidates.py) that leave a device without elements, contradict a hint, or turn a value into a
-partial sum. The cheapest of the others wins; a rule (rules.py) decides among equals.
+(candidates.py) that leave a device without elements, contradict a hint, or need a partial sum where
+the input is not one. The cheapest of the others wins. A rule (rules.py) decides among equals.
 
 The choice depends only on op, Specs, attributes, and layouts, and is cached.
 """
@@ -33,9 +33,9 @@ Present = Sequence[Layout]           # the layouts that a value has already
 class Candidate:
     """A way with its cost.
 
-    Attributes: signature; bytes of boxing for the inputs (inf: impossible); matches, the number of
-    inputs that keep their layout; fault, the reason why it is excluded; layouts of all values;
-    routes of the inputs (None: no boxing); number among the ways; key, which the rule compares.
+    `bytes` is the boxing cost of the inputs (inf: impossible). `matches` counts inputs that keep
+    their layout. `fault` is the reason why it is excluded. `layouts` are of all values, `routes` of
+    the inputs (None: no boxing). `number` is the index among the ways. The rule compares `key`.
     """
 
     signature: GridSignature
@@ -53,9 +53,9 @@ class Candidate:
 class Choice:
     """The chosen signature, and all candidates.
 
-    Attributes: signature, one tuple of SBPs per value; layouts, of the inputs, then the outputs;
-    routes of the inputs (None: no boxing); bytes of the routes; calls, one LocalCall per device
-    (None: all B, one call for all); candidates, the best first; rule, the name of the rule.
+    `signature` has a tuple of SBPs per value. `layouts` are of the inputs, then of the outputs.
+    `routes` are of the inputs (None: no boxing) and move `bytes`. `calls`: one LocalCall per device
+    (None: all B, one call for all). `candidates` start with the best one. `rule` is a key of RULES.
     """
 
     op: Op
@@ -81,7 +81,7 @@ def cheapest(present: Present, dst: Layout, spec: Spec) -> Route:
 
 
 def is_present(present: Present, dst: Layout) -> bool:
-    """Return True if the value has layout `dst`, or `dst` is whole and its devices have it."""
+    """Return True if the value has layout `dst`, or all devices of a whole `dst` have the value."""
     return dst in present or (dst.whole and any(p.whole and set(dst.devices) <= set(p.devices)
                                                 for p in present))
 
@@ -108,9 +108,9 @@ def choose(op: Op, specs: Sequence[Spec], attrs: tuple, present: Sequence[Presen
     """Return the Choice for a call.
 
     Args:
-        present: for each input, a list of its layouts, the same object for equal inputs.
+        present: for each input, a list of its layouts. Equal inputs share one list object.
         devices, hierarchy: the grid of devices that runs the call; default: a row.
-        hints: for each input, the SBP that the user requires (a text: along all axes), or None.
+        hints: for each input, the SBP that the user requires (one text: along all axes), or None.
         rule: a key of RULES: "bytes", or "oneflow" (distributed/oneflow_rule.py).
         strict: exclude all ways that need boxing.
 

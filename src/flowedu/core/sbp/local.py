@@ -18,7 +18,7 @@ UNEVEN = "the devices' parts do not make up the result: the cut is uneven"
 
 
 class LocalCall(NamedTuple):
-    """Attributes, output Specs, op (another one under a signature of `spread`), and input Specs."""
+    """Attributes, output Specs, op (a `spread` signature may replace it), and input Specs."""
 
     attrs: tuple
     outs: tuple[Spec, ...]
@@ -43,10 +43,10 @@ def describe_misfit(call: LocalCall, signature: Signature, k: int) -> str:
 
 
 def split_call(call: LocalCall, signature: Signature, k: int) -> tuple[LocalCall, ...] | None:
-    """Return one call for each of k devices, or None if their parts do not form the result.
+    """Return one call for each of k devices, or None if the output parts do not form the result.
 
-    Uneven splits can cause that: two devices have 36 and 24 elements of 5 rows of 12, but 30 and 30
-    of 60 elements, so a reshape of the former to the latter would have to move elements.
+    Uneven splits can cause that. An example is a reshape (5, 12) -> (60,) on two devices: they have
+    36 and 24 elements of the input, but 30 and 30 of the output, so elements would have to move.
     """
     if k == 1 or all(s == "B" for s in signature):
         return (call,) * k

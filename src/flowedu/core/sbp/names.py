@@ -21,7 +21,7 @@ class placement:
     Ranks are sorted, as in OneFlow: [1, 0] becomes [0, 1].
 
     Args:
-        type: "cpu" or "cuda" (rank r of a process has cuda:r).
+        type: "cpu" or "cuda" (if one process runs all ranks, rank r has cuda:r).
         ranks: distinct ranks in a list, in nested lists of equal length, or as {machine: [ids]}.
 
     Raises:
@@ -50,7 +50,7 @@ class placement:
 
     @staticmethod
     def all(type: str = "cpu") -> placement:
-        """Return all ranks in a row; for "cuda" in a single process, all GPUs."""
+        """Return a row of all ranks. For "cuda" in a world of one rank: a row of all GPUs."""
         from flowedu.core.sbp.ranks import current
         size = current().size
         return placement(type, range(extensions.rank_gpus.all_of(size) if type == "cuda" else size))
@@ -128,7 +128,7 @@ BROADCAST, PARTIAL = sbp("B", "broadcast"), sbp("P", "partial_sum")
 PARTIAL_MAX, PARTIAL_MIN = sbp("Pmax", "partial_max"), sbp("Pmin", "partial_min")
 _OTHERS = {s.text: s for s in (BROADCAST, PARTIAL, PARTIAL_MAX, PARTIAL_MIN)}
 _splits: dict[int, sbp] = {}
-Sbps = sbp | Sequence[sbp]               # a layout as users write it: one sbp per axis, or one
+Sbps = sbp | Sequence[sbp]               # a layout as users write it: one sbp, or one per axis
 
 
 def split(dim: int | None = None, *, axis: int | None = None) -> sbp:
@@ -150,7 +150,7 @@ def of_text(text: str) -> sbp:
 
 
 def as_sbp(value: Sbps, ndim: int, what: str) -> tuple[sbp, ...]:
-    """Return a tuple of one sbp for each of the `ndim` axes of a placement's grid, checked."""
+    """Check `value` and return it as a tuple of `ndim` sbps, one per axis of a placement's grid."""
     result = tuple(value) if isinstance(value, (list, tuple)) else (value,)
     if not all(isinstance(s, sbp) for s in result) or not result:
         raise errors.not_sbps(what, value)

@@ -1,10 +1,10 @@
 """Ranks, engines, and communicators.
 
-A world has `size` ranks. An engine *owns* the ranks whose work this thread does: all of them
-(virtual devices, below), or one (distributed/ranks: a thread, distributed/mpi: a process).
+A world has `size` ranks. An engine *owns* the ranks whose work this thread does. VirtualEngine owns
+all ranks. ThreadEngine (distributed/ranks) and MpiEngine (distributed/mpi) own one rank each.
 
-The engine below has one thread per rank and one shared meeting point. The engine of
-distributed/ranks replaces it, sends messages, and detects deadlocks.
+VirtualEngine runs programs on one thread per rank, and its ranks share memory. The VirtualEngine of
+distributed/ranks replaces it. That engine sends messages and detects deadlocks.
 """
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from flowedu.errors import CommError
 from flowedu.errors import layouts as errors
 
 Programs = Mapping[int, Callable[["Comm"], object]]     # by rank
-register_fields(engine=None)                  # the engine of this thread; None: that of the process
+register_fields(engine=None)                  # the thread's engine (None: that of the process)
 
 
 class Comm(ABC):
-    """One rank's end of a world. All ranks of a group must make the same calls in order."""
+    """The communicator of one rank. All ranks of a group must make the same calls in order."""
 
     rank: int
     size: int
@@ -41,7 +41,7 @@ class Comm(ABC):
 
 
 class Engine(ABC):
-    """A world, and the ranks of it whose work this thread does.
+    """A world of ranks, and the ranks that this thread owns.
 
     Attributes: name ("virtual", "threads" or "mpi"), size (ranks), owned (ranks of this thread),
     local_rank, local_size (ranks on this machine), node_rank, node_size (machines).
@@ -74,7 +74,7 @@ class Engine(ABC):
 
 # ---- the simplest engine
 class World:
-    """A meeting point of ranks that share memory: the last rank of a route runs it for all."""
+    """A rendezvous of ranks that share memory. The last rank to arrive runs the route for all."""
 
     def __init__(self) -> None:
         self.bell, self.ended = threading.Condition(), set[int]()
@@ -83,7 +83,7 @@ class World:
     def meet(self, rank: int, route: Route, part: np.ndarray | None) -> np.ndarray | None:
         """Run a route with its other ranks and return this rank's part of the result."""
         ranks = {*route.dst.devices, *(sender for sender, _, _ in route.messages())}
-        if rank not in ranks:                                # no rank needs its part
+        if rank not in ranks:                                # it sends and receives nothing
             return None
         with self.bell:
             m = self.meetings.setdefault(route, SimpleNamespace(parts={}, results=None))
@@ -163,7 +163,7 @@ _lock = threading.RLock()
 
 
 def current() -> Engine:
-    """Return the engine of this thread (set by flow.distributed.spawn), else the process's."""
+    """Return the engine of this thread (set by flow.distributed.spawn) or that of the process."""
     engine = thread_state.engine or _process
     return engine if engine is not None else _start()
 
@@ -177,7 +177,7 @@ def _start() -> Engine:
 
 
 def _make_engine(devices: Callable[[], int]) -> Engine:
-    """Return MPI's engine under mpiexec, else one of devices() virtual devices."""
+    """Return MPI's engine under mpiexec, else an engine with devices() virtual devices."""
     start = extensions.start_ranks
     return start(devices) if start else VirtualEngine(devices())
 

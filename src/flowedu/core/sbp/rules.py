@@ -1,8 +1,8 @@
-"""Rules that order the candidates of a call by a key; the smallest key wins.
+"""Rules that order the candidates of a call by a key. The smallest key wins.
 
-"bytes", the default, compares: the bytes of boxing for the inputs; the number of partial results,
-which cost bytes later; the number of inputs that keep their layout; then S(0) before S(1) ...
-before B before P for inputs (for outputs B comes first, because a later split is free).
+"bytes", the default, first compares the bytes of boxing for the inputs. Then it compares the grid
+axes with partial results, which cost bytes later, and the inputs that keep their layout. Last, the
+order S(0), S(1) ..., B, P decides (for outputs, B comes first, because a later split is free).
 
 distributed/oneflow_rule.py has the rule of OneFlow.
 """
@@ -15,19 +15,19 @@ from flowedu.core.sbp.sbp import Layout, split_axis
 from flowedu.core.values.spec import Spec
 from flowedu.core.values.thread_state import register_fields
 
-# strict: refuse implicit boxing; rule: a name in RULES; choice_log: a list of all choices, or None
+# strict: refuse implicit boxing. rule: a key of RULES. choice_log: a list of all choices, or None.
 register_fields(strict=False, rule="bytes", choice_log=None)
 
 
 class Asked(NamedTuple):
-    """A call as rules see it: logical Specs of the inputs, and the first layout of each."""
+    """The inputs of a call, for rules: their logical Specs, and the first layout of each."""
 
     specs: Sequence[Spec]
     present: Sequence[Layout]
 
 
 class ChoiceRule(NamedTuple):
-    """A rule: key(candidate, asked), reasons for its parts, True if boxing to partial is legal."""
+    """A rule. `because` has a reason per part of the key. `partial`: boxing to partial is legal."""
 
     key: Callable
     because: Sequence[str]

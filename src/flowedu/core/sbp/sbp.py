@@ -5,8 +5,8 @@ every device has a part along that axis. "P", partial: every device has an array
 and the value is their sum ("Pmax", "Pmin": their maximum, minimum).
 
 Devices form a row or a row-major grid (the hierarchy). A layout has one SBP for each axis of the
-grid, and splits are applied in order: on 2x2, ("S0", "S0") splits 6 rows into 3 and 3, then into 2,
-1, 2, 1; on a row of four devices, "S0" splits them into 2, 2, 1, 1.
+grid, and splits are applied in order. On 2x2, ("S0", "S0") splits 6 rows into 3 and 3, then into 2,
+1, 2, 1. On a row of four devices, "S0" splits 6 rows into 2, 2, 1, 1.
 """
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from flowedu.core.values.place import Place, bounds, format_devices
 from flowedu.errors import layouts as errors
 
 _FORM = re.compile(r"B|P|Pmax|Pmin|S\d+")
-DUAL = {"B": "P", "P": "B"}              # SBP of a value -> SBP of its gradient; others are equal
+DUAL = {"B": "P", "P": "B"}              # SBP of a value -> SBP of its gradient (others: equal)
 REDUCERS = {"P": "sum", "Pmax": "max", "Pmin": "min"}
 Box = tuple[tuple[int, int], ...]        # [start, stop) along every axis
 
@@ -44,7 +44,7 @@ def _axes(sbp: str | tuple, hierarchy: int | tuple) -> zip:
 def find_misfit(sbp: str | tuple[str, ...], shape: Sequence[int], hierarchy: int | tuple[int, ...],
                 alone: bool = False) -> tuple[int, int | None, int] | None:
     """Return (axis, its shortest part or None, devices) of the first impossible split, or None."""
-    # None instead of a length: the shape lacks the axis. alone: also check splits over one device.
+    # The length is None if the shape has no such axis. alone: also check splits over one device.
     least = list(shape)                                    # the shortest part along each axis
     for s, k in _axes(sbp, hierarchy):
         axis = split_axis(s)
@@ -88,7 +88,7 @@ def local_shape(sbp: str | tuple[str, ...], shape: Sequence[int], hierarchy: int
 
 
 def pretty(sbp: str | tuple[str, ...]) -> str:
-    """Return OneFlow's notation: S(0); (S(0), B) for a grid of devices."""
+    """Return OneFlow's notation: S(0), or (S(0), B) for a grid of devices."""
     if not isinstance(sbp, str):
         return pretty(sbp[0]) if len(sbp) == 1 else f"({', '.join(map(pretty, sbp))})"
     return f"S({sbp[1:]})" if sbp[0] == "S" else sbp
@@ -97,7 +97,7 @@ def pretty(sbp: str | tuple[str, ...]) -> str:
 class Layout(NamedTuple):
     """SBPs on a grid of devices. Create layouts with `layout()`, which checks its arguments.
 
-    Attributes: sbp, a text per axis of the grid; devices, row-major; hierarchy, sizes of the grid.
+    `sbp` has a text per axis of the grid. `devices` are row-major. `hierarchy`: sizes of the grid.
     """
 
     sbp: tuple[str, ...]
@@ -126,7 +126,7 @@ class Layout(NamedTuple):
 
     @property
     def plain(self) -> Layout:
-        """The same layout without axes of size 1; on one device it is B."""
+        """The same layout without grid axes of size 1 (B on one device)."""
         if 1 not in self.hierarchy:
             return self
         axes = [(s, k) for s, k in zip(self.sbp, self.hierarchy) if k > 1] or [("B", 1)]
@@ -141,7 +141,7 @@ class Layout(NamedTuple):
         return tuple(reversed(result))
 
     def slot(self, i: int) -> int:
-        """Return the addend of a partial value that device i has a part of (0 if not partial)."""
+        """Return the index of the addend that device i has a part of (0 if not partial)."""
         return _slots(self)[0][i]
 
     @property
@@ -167,7 +167,7 @@ class Layout(NamedTuple):
 
 @functools.lru_cache(maxsize=4096)
 def _slots(at: Layout) -> tuple[tuple[int, ...], int]:
-    """Return the addend of each device, and the number of addends."""
+    """Return the index of the addend of each device, and the number of addends."""
     axes, slots = at.partial, []
     for i in range(at.k):
         slot, c = 0, at.coords(i)
@@ -182,7 +182,7 @@ def layout(sbp: str | Sequence[str], devices: Sequence[int] | Place,
     """Return a checked Layout.
 
     Args:
-        sbp: one text for each axis of the hierarchy; one text for a row, or all axes of a Place.
+        sbp: a text per axis of the hierarchy, or a single text for a row or all axes of a Place.
         devices: row-major device numbers, or a Place, which includes the hierarchy.
         hierarchy: sizes of the grid; default: one row.
 

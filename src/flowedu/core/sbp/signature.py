@@ -6,7 +6,7 @@ A signature has one SBP (core/sbp/sbp.py) for each input and output. They follow
   inputs without it are B, and outputs without it are P (Pmax for an op that takes maxima: `fold`);
 - `linear`: an op that is linear in a group of inputs maps P to P, if all other inputs are B and the
   output dtype preserves sums (integers do not); `rising`: the same for Pmax and Pmin;
-- `spread`: signatures under which a device must know the position of its part (as in `slice_part`);
+- `spread`: signatures under which a device needs the position of its part (as in `slice_part`);
 - all "B", which is always legal.
 
 On a grid of devices there is one signature for each axis of the grid (candidates.py).
@@ -84,7 +84,7 @@ def extra(op: Op, specs: Sequence[Spec], attrs: tuple) -> dict:
 
 
 def whole(op: Op, specs: Sequence[Spec]) -> Signature:
-    """Return the signature all B."""
+    """Return the signature in which every SBP is B."""
     return ("B",) * (len(specs) + len(op.outputs))
 
 

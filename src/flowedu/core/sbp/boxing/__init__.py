@@ -1,6 +1,6 @@
 """Conversion of values between layouts (boxing).
 
-    geometry.py    boxes: the part each device has, the part it lacks, and the sender of that part
+    geometry.py    boxes: the part that each device has, the parts that it needs, and their senders
     algebra.py     Hop, Route; `a | b`, `via(middle, a, b)`
     primitives.py  move, reduce, all-reduce, fill; the expression BOXING; route()
     inops.py       a hop written in ops, on all parts at once (show/boxing.py: drawings)

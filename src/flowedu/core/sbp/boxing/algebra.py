@@ -1,7 +1,7 @@
-"""Boxing algebra: primitives are collectives between two layouts; `|` and `via` combine them.
+"""Boxing algebra: primitives (collectives between two layouts), combined by `|` and `via`.
 
 `a | b` takes the route that moves fewer bytes (`a` if they are equal). `via(middle, a, b)` takes
-`a` to an intermediate layout and `b` from there. The search prunes routes above a limit of bytes.
+`a` to an intermediate layout, then `b`. The search prunes routes above a limit of bytes.
 """
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ ANY = math.inf                       # no limit
 class Primitive:
     """One collective.
 
-    Attributes: label, its name between two layouts; when, a predicate that selects layouts;
-    messages, {(from, to): elements}; elements, the sum of these elements; in_ops(src, dst, spec), a
-    function parts -> parts in ops. distributed/perform.py has one rank's half.
+    `label` returns its name, and `when` is True for layouts that it can convert. `messages` returns
+    {(from, to): elements}, and `elements` their sum. `in_ops` returns the hop as a function of all
+    parts, in ops. distributed/perform.py has one rank's half.
     """
 
     kind: str
@@ -97,7 +97,7 @@ class Route:
         return [m for h in self.hops for m in h.messages()]
 
     def run(self, parts: Sequence) -> tuple:
-        """Return the parts under `dst`, computed in ops. Results may share memory."""
+        """Return the parts under `dst`, computed by ops. Results may share memory."""
         for run in self._runs:
             parts = run(parts)
         return tuple(parts)
@@ -116,7 +116,7 @@ class Route:
         Every rank of both layouts calls this. Only an empty route returns the memory of `part`.
 
         Args:
-            comm: this rank's end of a communicator (sbp/ranks).
+            comm: this rank's communicator (core/sbp/ranks.py).
             part: an array of the rank's shape and dtype under `src`, or None if it has no part.
             what: a description for the communicator's error messages.
         """
@@ -141,7 +141,7 @@ class Route:
 
 
 class Boxing:
-    """An expression; `best(src, dst, spec, limit)` returns a route below `limit`, or None."""
+    """An expression. `best(src, dst, spec, limit)` returns a route below `limit` bytes, or None."""
 
     def __init__(self, best: Callable[[Layout, Layout, Spec, float], Route | None]):
         self.best = best
@@ -155,7 +155,7 @@ class Boxing:
 
 def via(middle: Callable[[Layout, Layout, Spec, float], Iterable[Layout]], first: Boxing,
         second: Boxing) -> Boxing:
-    """Return the expression `first`, then `second`, by the cheapest layout that `middle` yields."""
+    """Return the expression that takes `first` to the cheapest `middle` layout, then `second`."""
     def through(src: Layout, dst: Layout, spec: Spec, limit: float) -> Route | None:
         best = None
         for m in middle(src, dst, spec, limit):

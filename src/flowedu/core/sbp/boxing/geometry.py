@@ -1,8 +1,8 @@
-"""Boxes: the part of a value that each device has, the part it lacks, and the sender of that part.
+"""Boxes: the part of a value that each device has, the parts that it needs, and their senders.
 
-Without partial sums every device has one hyper-rectangle; the distinct ones form a grid of cells.
-A partial value has several addends (slots), each with such a grid. A change of layout selects for
-each cell of each source addend the target addend that takes it with the fewest bytes.
+Without partial sums every device has one hyper-rectangle. The distinct ones form a grid of cells.
+A partial value has several addends (slots), each with such a grid. If the target is partial,
+each cell of a source addend goes to the target addend that takes it with the fewest bytes.
 
     one addend to one       cells are moved     slice, all-gather, all-to-all, copy ...
     many to one             cells are summed    reduce-scatter, reduce
@@ -29,7 +29,7 @@ class Piece(NamedTuple):
 
 
 class Cell(NamedTuple):
-    """A part of a device's box: the sum of its pieces (none: the identity of the reducer)."""
+    """A part of a device's box: the reduction of its pieces (no pieces: the neutral element)."""
 
     box: Box
     pieces: tuple[Piece, ...]
@@ -105,7 +105,7 @@ def transfer(src: Layout, dst: Layout, shape: Shape) -> tuple[Need, ...]:
 def _assign_takers(owners: dict[tuple[int, Box], list[int]], dst: Layout, want: tuple) -> dict:
     """Return {(addend of the source, part of a cell): the addends of the target that take it}."""
     # The cheapest addend takes it, among equals the one that has received least. For a maximum, all
-    # addends that need no message take it, because a maximum may take a value twice.
+    # addends that need no message take it, because a repeated value does not change a maximum.
     wanted: dict[Box, dict[int, list[int]]] = {}           # {box: {addend of the target: devices}}
     for i, (device, box) in enumerate(zip(dst.devices, want)):
         wanted.setdefault(box, {}).setdefault(dst.slot(i), []).append(device)
@@ -136,7 +136,7 @@ def messages(src: Layout, dst: Layout, shape: Shape) -> dict[tuple[int, int], in
 
 
 def moved(src: Layout, dst: Layout, shape: Shape) -> int:
-    """Return the number of elements in the messages: all that a device wants and does not have."""
+    """Return the number of elements in the messages: all that a device needs and does not have."""
     if dst.slots > 1:
         return sum(messages(src, dst, shape).values())
     have = dict(zip(src.devices, boxes(src.sbp, src.hierarchy, shape)))

@@ -1,6 +1,6 @@
 """Hops as differentiable ops on all parts at once, for tensors and for the values of a graph.
 
-The devices share memory (GPUs do not: cuda/ranks.py), so equal parts are one value; Route.bytes
+The devices share memory, so equal parts are one value (for GPUs see cuda/ranks.py). Route.bytes
 counts the bytes that a network would carry. A transfer is computed once, from the two layouts.
 """
 from __future__ import annotations
@@ -24,7 +24,7 @@ Recipe = Callable[[Sequence], object]                # all parts -> one device's
 
 
 def identity(reducer: str, of: dtype) -> int | float | bool:
-    """Return the neutral element: 0 for a sum, the least value for a maximum."""
+    """Return the neutral element, such as 0 for a sum or the least value for a maximum."""
     if reducer == "sum":
         return 0
     low = reducer == "max"

@@ -16,7 +16,7 @@ from flowedu.errors import layouts as errors
 
 
 def _moves(src: Layout, dst: Layout, shape: Shape) -> bool:
-    """Return True if the number of addends stays the same."""
+    """Return True if the number of addends and their reducer stay the same."""
     return src.slots == dst.slots and src.reducer == dst.reducer
 
 
@@ -51,7 +51,7 @@ def _fill_label(src: Layout, dst: Layout, shape: Shape) -> str:
 
 @functools.lru_cache(maxsize=8192)
 def groups(src: Layout, dst: Layout, shape: Shape) -> tuple[tuple[int, ...], ...] | None:
-    """Return the groups of devices of an all-reduce, or None if more changes than P to B."""
+    """Return the groups of devices of an all-reduce, or None if any change is not P to B."""
     pair = align_grids(src, dst, shape)
     if pair is None:
         return None
@@ -105,7 +105,7 @@ def between(src: Layout, dst: Layout, spec: Spec, limit: float) -> Iterable[Layo
 
 
 def stops(src: Layout, dst: Layout, spec: Spec) -> Iterable[Layout]:
-    """Yield all layouts without partial sums on the devices of src or dst, or on the first one."""
+    """Yield layouts without partial sums on the devices of src or dst, or on the first of each."""
     seen = set()
     for at in (src, dst):
         for hierarchy in dict.fromkeys([(at.k,), at.hierarchy]):
@@ -136,7 +136,7 @@ def partly(src: Layout, dst: Layout, spec: Spec, limit: float) -> Iterable[Layou
 
 @functools.lru_cache(maxsize=8192)
 def _least(src: Layout, dst: Layout, spec: Spec) -> int:
-    """Return a lower bound in bytes: addends that are not in place move, and copies of a sum do."""
+    """Return a lower bound in bytes: all addends that are not in place, and the copies of a sum."""
     have = dict(zip(src.devices, boxes(src.sbp, src.hierarchy, spec.shape)))
     want = [(d, dst.slot(n), dst.box(spec.shape, n)) for n, d in enumerate(dst.devices)]
     kept = {(slot, geometry.overlap(have[d], box)) for d, slot, box in want if d in have}
@@ -155,7 +155,7 @@ def route(src: Layout, dst: Layout, spec: Spec) -> Route:
     """Return the cheapest route for a value of this logical Spec (the first of equals).
 
     Raises:
-        ArgumentError: the value lacks a split axis, or a split leaves a device without elements.
+        ArgumentError: a split axis does not exist, or a split leaves a device without elements.
     """
     for at in (src, dst):
         if not at.fits(spec.shape):

@@ -51,7 +51,7 @@ def box(x: Tensor, global_layout: GlobalLayout, grad_layout: GlobalLayout | None
 
 
 class BoxingNode(Custom):
-    """A change of layout. The gradient goes to `grad_layout`, else to the source's placement."""
+    """A change of layout. The gradient is boxed to `grad_layout`, or to the source's placement."""
 
     def __init__(self, x: Tensor, global_layout: GlobalLayout, grad_layout: GlobalLayout | None):
         super().__init__("global_to_global", (x,))

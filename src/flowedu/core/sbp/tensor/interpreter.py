@@ -31,7 +31,7 @@ _plans: dict[tuple, CallPlan] = {}
 
 
 class Parts(dict):
-    """{rank: part} of this thread, the value's Engine.identify, and its Choice, Route, or None."""
+    """{rank: part} of this thread. identity: of the value. origin: its Choice, Route, or None."""
 
     identity, origin = 0, None
 
@@ -79,7 +79,7 @@ def _find_placement(op: Op, inputs: tuple) -> GlobalLayout:
 
 def _make_plan(op: Op, specs: list[Spec], attrs: tuple, home: GlobalLayout,
                global_layouts: tuple[GlobalLayout, ...], strict: bool, rule: str) -> CallPlan:
-    if op.random:                                         # reads only shapes: no boxing
+    if op.random:                                         # it reads only shapes, so no boxing
         global_layouts = (home,) * len(global_layouts)
     choice = choose(op, specs, attrs, [[g.layout] for g in global_layouts], home.layout.devices,
                     home.layout.hierarchy, name=op.name, line=user_line(), strict=strict, rule=rule)
@@ -153,7 +153,7 @@ def place_on_devices(parts: dict, p: placement) -> Any:
 def parts_of(x: Tensor) -> Parts:
     """Return {rank: local tensor} for the ranks of this thread, without history."""
     if x.link is not None:
-        x.refresh_view()                                        # the base was written since
+        x.refresh_view()                                        # the base may have changed
     if x.has_memory:
         return Parts({x.global_layout.layout.devices[0]: labelled(x, None)})
     return x.rare.parts
@@ -172,7 +172,7 @@ def assemble(spec: Spec, global_layout: GlobalLayout, parts: dict,
 
 
 def apply_route(route: Route, parts: dict, spec: Spec, p: placement, identity: int = 0) -> Any:
-    """Return the parts after a route, on the devices of p; collective unless all are owned here."""
+    """Return the parts after a route, on the devices of p. Collective if other threads own some."""
     if not route.hops:
         return place_on_devices(parts, p)
     if spec.dtype in (dt.float16, dt.bfloat16):           # sum and send as float32

@@ -126,7 +126,7 @@ def to_local(self: Tensor, *, rank: int | None = None, copy: bool = False) -> Te
 
 
 def box_like(g: Tensor, global_layout: GlobalLayout | None) -> Tensor:
-    """Return g boxed to a layout (None: its local shard), from a local or a global tensor g."""
+    """Return g, a local or global tensor, boxed to a layout (None: its local shard)."""
     if global_layout is None:
         return to_local(g)
     if g.global_layout is None:
@@ -161,9 +161,9 @@ def to_global(self: Tensor, placement: placement | None = None, sbp: Sbps | None
         check_meta: True (default): the ranks compare shapes and dtypes (local tensors).
         copy: return new memory even if no boxing is needed.
 
-    A local tensor is the part along axis i for split(i) (equal sizes, or those of the balanced
-    split), an addend for partial_sum; for broadcast, the values of the first rank are used. Every
-    rank of the world must call this. The local tensor is the shard of each virtual device.
+    A local tensor is a part along axis i for split(i) (with equal sizes, or those of the balanced
+    split), and an addend for partial_sum. For broadcast, the first rank's values are used. Every
+    rank of the world must call this. On virtual devices, the local tensor is every device's shard.
 
     Raises ArgumentError for invalid shapes, axes, and ranks, CheckError without a layout.
     """
