@@ -3,8 +3,8 @@
     python chapters/05_nn_graph/demo.py [--data FOLDER] [--steps 30] [--epochs 2] [--width 1.0] [--threads N]
                                         [--out FOLDER] [--quick]
 
-With the original files of CIFAR-10 under FOLDER (cifar-10-batches-py/...) it trains on those. Without them it
-draws pictures of ten kinds on the fly, in the same format, and says so.
+If FOLDER contains the original files of CIFAR-10 (cifar-10-batches-py/...), the demo trains on them.
+Otherwise it trains on synthetic images of ten classes in the same format. It prints which data it uses.
 """
 import argparse
 import copy
@@ -25,7 +25,7 @@ BATCH = 64
 
 
 def pictures_of(folder: Path, train: bool, count: int):
-    """(dataset, what it is)."""
+    """Return (dataset, description of the data)."""
     to_tensor = transforms.Compose([transforms.ToTensor(), transforms.Normalize((0.5,) * 3, (0.5,) * 3)])
     if (folder / "cifar-10-batches-py").is_dir():
         real = datasets.CIFAR10(folder, train=train, transform=to_tensor)
@@ -35,7 +35,7 @@ def pictures_of(folder: Path, train: bool, count: int):
 
 
 class Train(nn.Graph):
-    """One step: forward, backward, update."""
+    """Graph of one training step: forward pass, backward pass, update."""
 
     def __init__(self, model, loss_fn, optimizer):
         super().__init__()
@@ -66,7 +66,7 @@ def eager_step(model, loss_fn, optimizer, x, y):
 
 
 def run_steps(title: str, step, batches) -> tuple[list[float], list[float]]:
-    """(losses, seconds of each step)."""
+    """Run one step per batch. Return (losses, seconds of each step)."""
     losses, seconds = [], []
     for x, y in tqdm(batches, desc=title, unit=" steps", leave=False, disable=None):
         start = time.perf_counter()
@@ -93,7 +93,7 @@ def run(options) -> None:
     batches = [b for _, b in zip(range(options.steps), loader)]
 
     by_hand = models.mobilenet_v2(num_classes=10, width_mult=options.width)
-    by_hand.classifier[0].p = 0.0                     # no dropout: its masks would differ between the two
+    by_hand.classifier[0].p = 0.0                     # dropout off: eager and graph masks differ
     compiled = copy.deepcopy(by_hand)
     loss_fn = nn.CrossEntropyLoss()
     parameters = sum(p.numel() for p in by_hand.parameters())
@@ -128,7 +128,7 @@ def run(options) -> None:
               f"{BATCH / np.median(seconds):,.0f} pictures/s")
         static += losses
 
-    compiled.eval()                                      # what is saved predicts
+    compiled.eval()                                      # the saved graph is for inference
     state = options.out / "state"
     shutil.rmtree(state, ignore_errors=True)
     flow.save(graph.state_dict(), state)

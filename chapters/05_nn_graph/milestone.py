@@ -1,4 +1,4 @@
-"""Milestone 5: MobileNetV2 learns, as a graph, for part of an epoch; what your passes made of it, beside the library's."""
+"""Milestone 5: train MobileNetV2 as a graph, and compare the plans of your passes with the library's."""
 import argparse
 import os
 import subprocess
@@ -14,7 +14,7 @@ from flowedu.vision import models
 from flowedu_course import course
 from flowedu_course.exercises import load
 
-WANTED, STEPS, WIDTH = 2.2, 100, 0.35              # loss (guessing: 2.3); batches of 64, of 156 in an epoch
+WANTED, STEPS, WIDTH = 2.2, 100, 0.35              # loss (2.3 by guessing); 156 batches per epoch
 WHAT = "a step", "cut in 4, nothing kept", "inference"
 demo = load(Path(__file__).with_name("demo.py"))
 
@@ -39,7 +39,10 @@ def size(graph) -> str:
 
 
 def sizes() -> list[str]:
-    """Of the three graphs, a line each: one step, one step in four micro-batches with nothing kept, inference."""
+    """Return one line with the size of the plan for each of three graphs.
+
+    They are a step, a step in four micro-batches with checkpointing, and inference.
+    """
     x, y = flow.zeros(64, 3, 32, 32), flow.zeros(64, dtype=flow.int64)
     told = []
     for micro, again in ((1, False), (4, True)):
@@ -53,7 +56,7 @@ def sizes() -> list[str]:
 
 
 def library() -> list[str]:
-    """The same by the library's own lines: in a process without answers."""
+    """Return the same lines for the library's own code, from a process that does not load your answers."""
     if course.student(course.HOME):
         return ["not in this tree"] * len(WHAT)
     env = {k: v for k, v in os.environ.items() if k != "FLOWEDU_HOLES"}
@@ -63,7 +66,7 @@ def library() -> list[str]:
 
 
 def train() -> float:
-    """The loss of the last steps."""
+    """Train, print the accuracy, and return the mean loss of the last 15 steps."""
     data, what = demo.pictures_of(Path("data"), True, 64 * STEPS)
     test, _ = demo.pictures_of(Path("data"), False, 640)
     print(f"{what}: {len(data):,} for training, {len(test)} to be told", flush=True)

@@ -1,6 +1,6 @@
-"""The picture of halves.md: how large gradients are, before and after the loss is multiplied by 65,536.
+"""Figure of halves.md: histograms of gradients before and after the loss is multiplied by 65,536.
 
-    python chapters/05_nn_graph/pictures.py [FILE]           default: pictures/halves.svg beside this file
+    python chapters/05_nn_graph/pictures.py [FILE]           default: pictures/halves.svg in this folder
 """
 import sys
 from pathlib import Path
@@ -12,14 +12,14 @@ import flowedu.nn.functional as F
 from flowedu import nn
 from flowedu.show.svg import FILLS, GREY, Drawing
 
-PARTS, SCALE = 65536, 16                           # the loss is divided by this; multiplied with 2 ** this
-LOW, HIGH, STEP = -44, 22, 2                       # powers of two: from, to, a bar
-# float16: below the one all is 0, from the other on infinite
+PARTS, SCALE = 65536, 16                           # divisor of the loss; exponent of its factor
+LOW, HIGH, STEP = -44, 22, 2                       # exponents of two: first, last, per bar
+# In float16, values below 2 ** SMALLEST become 0, and values from 2 ** LARGEST on become infinite.
 SMALLEST, LARGEST = -25, 16
 
 
 def gradients() -> np.ndarray:
-    """Those of the network in the lesson, in float32, after 20 steps."""
+    """Return the float32 gradients of the lesson's network after 20 steps."""
     flow.manual_seed(0)
     rng = np.random.default_rng(0)
     t, side = np.sqrt(rng.random(256)) * 3 * np.pi, rng.integers(0, 2, 256)
@@ -35,12 +35,12 @@ def gradients() -> np.ndarray:
 
 
 def lost(found: np.ndarray, moved: int = 0) -> float:
-    """The share that is 0 in float16, after a multiplication with 2 ** moved."""
+    """Return the share of values that become 0 in float16 after multiplication by 2 ** moved."""
     return float(np.mean((found * 2.0 ** moved).astype(np.float16) == 0))
 
 
 def draw(path: Path) -> Path:
-    """Two histograms over powers of two, one above the other."""
+    """Draw two histograms over powers of two, one above the other, and return the path."""
     found = gradients()
     d = Drawing(760, 420, "Sizes of gradients before and after the loss is multiplied by 65,536, beside what "
                 "float16 holds")

@@ -1,9 +1,9 @@
-"""Chapter 7's demo: a network trained on picture files of any size, decoded and resized in the job that trains it.
+"""Chapter 7's demo: training on image files of any size, which the job itself decodes and resizes.
 
     python chapters/07_tensor_buffer/demo.py [--epochs 3] [--seed 0] [--threads N] [--out FOLDER] [--quick]
 
-The digits of chapter 4 are drawn anew, each in a size of its own (20 to 60 pixels a side, not square), and
-stored as PNG or JPEG files, in memory. What the job is fed with are the bytes of these files.
+Each digit of chapter 4 is resized to a random height and width from 20 to 60 pixels, and stored in memory as
+a PNG or JPEG file. The arguments of the job are the bytes of these files.
 """
 import argparse
 import io
@@ -19,12 +19,12 @@ import flowedu.typing as tp
 from flowedu_course.demo import opening
 
 BATCH = 100
-SIZE = 28                                           # what every picture is resized to
-MEAN, STD = 33.3, 78.6                              # of the pixels of all digits
+SIZE = 28                                           # height and width after resizing
+MEAN, STD = 33.3, 78.6                              # over the pixels of all digits
 
 
 def draw_anew(images: np.ndarray, rng) -> list[bytes]:
-    """Each digit (1, 28, 28), 0 to 1, as a file of a random size: PNG and JPEG by turns."""
+    """Return each digit (1, 28, 28), with values from 0 to 1, as a PNG or JPEG file of a random size."""
     from PIL import Image
 
     files = []
@@ -40,9 +40,9 @@ def draw_anew(images: np.ndarray, rng) -> list[bytes]:
 
 # ---- the jobs
 def pixels(files):
-    """The data pipeline: bytes of files, a tensor list, to float32 (BATCH, 1, SIZE, SIZE)."""
-    buffers = flow.tensor_list_to_tensor_buffer(files)                          # (BATCH,) of bytes
-    # (BATCH,) of (height, width, 1), uint8
+    """Convert the bytes of files, a tensor list, into a float32 blob (BATCH, 1, SIZE, SIZE)."""
+    buffers = flow.tensor_list_to_tensor_buffer(files)                          # (BATCH,) byte arrays
+    # (BATCH,) images (height, width, 1), uint8
     pictures = flow.image.decode(buffers, color_space="GRAY")
     # (BATCH, SIZE, SIZE, 1)
     resized, _, _ = flow.image.Resize(pictures, target_size=(SIZE, SIZE), channels=1)
@@ -50,7 +50,7 @@ def pixels(files):
 
 
 def lenet(x, train=False):
-    """Logits (BATCH, 10): chapter 4's network, half as wide."""
+    """Return the logits (BATCH, 10) of chapter 4's network at half the width."""
     initializer = flow.truncated_normal(0.1)
     for i, filters in enumerate((16, 32), 1):
         x = flow.layers.conv2d(x, filters, 5, padding="SAME", activation=flow.nn.relu, name=f"conv{i}",
@@ -64,7 +64,7 @@ def lenet(x, train=False):
 
 
 def define_jobs(most_bytes: int):
-    """(train_job, eval_job). Both take the files of a batch as one tensor list."""
+    """Return (train_job, eval_job). Both take the files of a batch as one tensor list."""
     config = flow.function_config()
     # Tensor lists are fed device by device.
     config.default_logical_view(flow.scope.mirrored_view())
@@ -86,15 +86,15 @@ def define_jobs(most_bytes: int):
 
 
 def batch(files: list[bytes], chosen) -> list[list[np.ndarray]]:
-    """The files as a job takes them: for one device, a list of arrays (1, bytes)."""
+    """Return the argument of a job: for its one device, a list of arrays (1, bytes)."""
     return [[np.frombuffer(files[i], np.int8)[None] for i in chosen]]
 
 
 # ---- training
 def train_epoch(train_job, files, labels, rng, title: str) -> tuple[float, float]:
-    """All files once, in a new order: (mean loss, files per second)."""
+    """Train on all files once, in random order. Return (mean loss, files per second)."""
     order, losses, start = rng.permutation(len(files)).reshape(-1, BATCH), [], time.perf_counter()
-    # None: where it is seen
+    # disable=None shows the bar only in a terminal.
     with tqdm(total=order.size, desc=title, unit=" files", leave=False, disable=None) as bar:
         for chosen in order:
             losses.append(float(train_job(batch(files, chosen), [labels[chosen]])[0].mean()))

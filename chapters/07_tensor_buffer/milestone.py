@@ -1,4 +1,4 @@
-"""Milestone 7: picture files of any size: LeNet learns them resized; aligned, similar ones go together."""
+"""Milestone 7: train LeNet on image files of any size, and batch similar images to reduce padding."""
 import io
 import time
 from pathlib import Path
@@ -16,7 +16,7 @@ demo = load(Path(__file__).with_name("demo.py"))
 
 
 def learned(files, labels, test_files, test_labels) -> float:
-    """Accuracy of LeNet on files it has not seen, all resized in its job."""
+    """Return the accuracy of LeNet on test files, after training. Its jobs resize all images."""
     train_job, eval_job = demo.define_jobs(max(map(len, files + test_files)))
     rng, found = np.random.default_rng(0), 0.0
     for epoch in range(1, EPOCHS + 1):
@@ -28,7 +28,7 @@ def learned(files, labels, test_files, test_labels) -> float:
 
 
 def aligned(files, batches) -> int:
-    """Pixels that a network gets, if it takes the pictures as they are; each must be there."""
+    """Return the number of pixels of all aligned batches. Exit if an image is incomplete in its batch."""
     flow.clear_default_session()
     most = max(map(len, files))
     config = flow.function_config()
@@ -42,7 +42,7 @@ def aligned(files, batches) -> int:
     seen = 0
     for chosen in batches:
         (out,) = look(demo.batch(files, chosen))
-        # The first, with nothing larger beside it.
+        # A batch of copies of the first image, which needs no padding for larger images.
         (alone,) = look(demo.batch(files, chosen[:1] * len(chosen)))
         if not np.isclose(out[0].sum(), alone[0].sum()):
             print("milestone 7 missed: a picture is not whole in its batch")

@@ -1,4 +1,4 @@
-"""The pictures of chapter 7's demo."""
+"""Figures of chapter 7's demo."""
 from pathlib import Path
 
 import flowedu as flow
@@ -8,7 +8,7 @@ ALIGNMENT = 16
 
 
 def memory(buffer: flow.TensorBuffer, path: Path) -> Path:
-    """The same tensors as a TensorBuffer and as a TensorList, where they really lie."""
+    """Draw the same tensors as a TensorBuffer and as a TensorList, at their real addresses."""
     tensors = flow.TensorList([a[None] for a in buffer])
     n, left, width = len(buffer), 40, 1120
     d = Drawing(width + 2 * left, 580)
@@ -61,13 +61,13 @@ def shape(block) -> str:
 
 
 def size(n: int) -> str:
-    """A number of bytes in few letters."""
+    """Return a number of bytes as a short text."""
     return (f"{n:,} bytes" if n < 10_000 else f"{n / 1024:,.0f} kB" if n < 10_000_000
             else f"{n / 2**20:,.0f} MB")
 
 
 def seen(buffer: flow.TensorBuffer, side: int, path: Path) -> Path:
-    """The pictures as they are, resized, and aligned in one batch."""
+    """Draw the images as decoded, resized, and aligned in one batch."""
     import matplotlib
     matplotlib.use("Agg")
     from matplotlib.figure import Figure
