@@ -57,8 +57,8 @@ cdef class Executor:
 
     always_parallel: split small calls too (for tests). threads: number of threads (0: the setting).
 
-    Ctrl-C ends a step between two calls, at the earliest PAUSE ns after its start and only before
-    the first call that writes a variable. After an interrupt, no variable is partly updated.
+    Ctrl-C ends a step between two calls, not earlier than PAUSE ns after its start. After the first
+    call that writes a variable, a step is not interrupted. So no variable is partly updated.
 
     Attributes: `plan`, and `nt`, the number of threads.
     """

@@ -1,7 +1,7 @@
 """Rules that order the candidates of a call by a key. The smallest key wins.
 
-"bytes", the default, first compares the bytes of boxing for the inputs. Then it compares the grid
-axes with partial results, which cost bytes later, and the inputs that keep their layout. Last, the
+"bytes", the default, prefers the fewest bytes of boxing for the inputs. Ties go to fewer grid axes
+with partial results, which cost bytes later, then to more inputs that keep their layout. Last, the
 order S(0), S(1) ..., B, P decides (for outputs, B comes first, because a later split is free).
 
 distributed/oneflow_rule.py has the rule of OneFlow.

@@ -1,6 +1,6 @@
 """SBP signatures of an op on a row of devices, derived from its record.
 
-A signature has one SBP (core/sbp/sbp.py) for each input and output. They follow from
+A signature has one SBP (core/sbp/sbp.py) for each input and output. Signatures follow from
 
 - the axis equation: for each lower-case letter, the values with that letter are split along it,
   inputs without it are B, and outputs without it are P (Pmax for an op that takes maxima: `fold`);
@@ -57,7 +57,7 @@ def _derived(op: Op, specs: tuple[Spec, ...], attrs: tuple) -> KeysView[Signatur
 
 
 def _partial_groups(op: Op) -> Iterator[tuple[str, Sequence[str], Sequence[str]]]:
-    """Yield (SBP, the inputs that have it together, the outputs that then have it)."""
+    """Yield (SBP, the inputs that must all have it, the outputs that get it)."""
     for inputs, outputs in op.linear:
         yield "P", inputs, outputs
     if op.fold:
