@@ -93,7 +93,7 @@ def run(options) -> None:
     batches = [b for _, b in zip(range(options.steps), loader)]
 
     by_hand = models.mobilenet_v2(num_classes=10, width_mult=options.width)
-    by_hand.classifier[0].p = 0.0                     # dropout off: eager and graph masks differ
+    by_hand.classifier[0].p = 0.0                     # no dropout: eager and graph masks would differ
     compiled = copy.deepcopy(by_hand)
     loss_fn = nn.CrossEntropyLoss()
     parameters = sum(p.numel() for p in by_hand.parameters())

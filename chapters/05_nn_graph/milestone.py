@@ -41,7 +41,7 @@ def size(graph) -> str:
 def sizes() -> list[str]:
     """Return one line with the size of the plan for each of three graphs.
 
-    They are a step, a step in four micro-batches with checkpointing, and inference.
+    The graphs are a step, a step in four micro-batches with checkpointing, and inference.
     """
     x, y = flow.zeros(64, 3, 32, 32), flow.zeros(64, dtype=flow.int64)
     told = []
