@@ -172,7 +172,7 @@ def assemble(spec: Spec, global_layout: GlobalLayout, parts: dict,
 
 
 def apply_route(route: Route, parts: dict, spec: Spec, p: placement, identity: int = 0) -> Any:
-    """Return the parts after a route, on the devices of p. All ranks of both must call this."""
+    """Return the parts after a route, on the devices of p. All ranks of a route must call this."""
     if not route.hops:
         return place_on_devices(parts, p)
     if spec.dtype in (dt.float16, dt.bfloat16):           # sum and send as float32
