@@ -1,11 +1,11 @@
-"""Chapter 8's demo: LeNet, trained on kernels in CUDA C, beside the same training on the CPU; then what the kernels did.
+"""Demo of chapter 8: LeNet, trained with kernels in CUDA C, and with the CPU's kernels for comparison.
 
     FLOWEDU_CUDA=sim python chapters/08_kernels/demo.py [--steps 30] [--batch 20] [--seed 0] [--threads N]
-    [--out FOLDER]
-                                                        [--quick]
+                                                        [--out FOLDER] [--quick]
 
-Without FLOWEDU_CUDA=sim it wants a GPU. `make chapter-8` chooses. The simulator counts what kernels do; a GPU
-has the time.
+FLOWEDU_CUDA=sim selects the simulator. Without it, the demo needs a GPU. `make chapter-8` makes this choice.
+The demo prints the losses and times of both devices. In the simulator, it also counts the memory accesses of
+one step.
 """
 import argparse
 import io
@@ -21,12 +21,12 @@ from flowedu import nn
 from flowedu.cuda.machine import kind
 from flowedu_course.demo import opening
 
-# In the step that is counted: counting takes a second for each.
+# Images in the counted step. Counting takes about a second per image.
 IMAGES = 1
 
 
 def said_first(options) -> None:
-    """Where it runs, and how long that takes."""
+    """Print the device and, for the simulator, the expected duration."""
     print(f"cuda is {flow.cuda.get_device_name()}")
     if kind() == "sim":
         print(f"this takes about {5 + options.steps * options.batch // 80} s in the simulator, and the first "
@@ -34,7 +34,7 @@ def said_first(options) -> None:
 
 
 def batches(options) -> list[tuple[np.ndarray, np.ndarray]]:
-    """The first digits of chapter 4's, as (images, labels)."""
+    """Return random batches (images, labels) of the MNIST training images."""
     (images, labels), _ = flow.data.load_mnist(100, 100)
     images, labels = images.reshape(-1, 1, 28, 28), labels.reshape(-1)
     order = np.random.default_rng(options.seed).permutation(len(images))
@@ -43,7 +43,7 @@ def batches(options) -> list[tuple[np.ndarray, np.ndarray]]:
 
 
 class Training:
-    """LeNet on a device. Two with one seed begin with the same weights."""
+    """LeNet with its optimizer on a device. Objects with equal seeds start with equal weights."""
 
     def __init__(self, device: str, seed: int):
         flow.manual_seed(seed)
@@ -58,7 +58,7 @@ class Training:
         self.optimizer.zero_grad()
         loss.backward()
         self.optimizer.step()
-        self.losses.append(loss.item())             # a number: now the device must be done
+        self.losses.append(loss.item())             # waits for the device
         self.seconds += time.perf_counter() - start
         return self.losses[-1]
 
@@ -73,9 +73,9 @@ def run(options) -> int:
     said_first(options)
     data = batches(options)
     cpu, cuda = Training("cpu", options.seed), Training("cuda", options.seed)
-    cuda.step(*data[0])                             # kernels are compiled now
+    cuda.step(*data[0])                             # compiles the kernels
     cuda = Training("cuda", options.seed)
-    # None: where it is seen
+    # disable=None draws the progress bar only in a terminal
     for images, labels in tqdm(data, desc="steps", unit=" steps", leave=False, disable=None):
         cpu.step(images, labels)
         cuda.step(images, labels)
@@ -102,7 +102,7 @@ def run(options) -> int:
 
 
 def counted(training: Training, batch, out: Path) -> None:
-    """One more step under flow.cuda.profile: the table, and a picture of it."""
+    """Run one more step under flow.cuda.profile, print its table, and draw it."""
     import pictures
 
     print(f"\none step of {IMAGES} image, counted, with every check:", flush=True)

@@ -1,4 +1,4 @@
-"""The pictures of gpu.md and ladders.md: threads, sectors, banks, a tree, and what the counters of a ladder say."""
+"""Drawings for gpu.md: threads, sectors, banks, a tree, the roofline, and the counters of a ladder."""
 from __future__ import annotations
 
 import math
@@ -7,12 +7,12 @@ from pathlib import Path
 from flowedu.show.svg import FILLS, GREY, INK, Drawing
 
 HOT, COLD = "#f4a259", "white"
-# Of an H200, by its data sheet: float32 operations and bytes of memory, a second.
+# Data sheet of an H200: float32 operations per second, and bytes of memory per second.
 PEAK, BANDWIDTH = 67e12, 4.8e12
 
 
 def threads(path: Path) -> Path:
-    """Three blocks of four threads for ten elements: two threads have none."""
+    """Draw three blocks of four threads for ten elements. Two threads have no element."""
     d = Drawing(860, 250)
     size, n = 62, 10
     d.text(40, 34, "grid=3, block=4: 12 threads for 10 elements", 18, "start")
@@ -32,7 +32,7 @@ def threads(path: Path) -> Path:
 
 
 def sectors(path: Path) -> Path:
-    """What a warp touches when its 32 lanes read floats 1, 2 and 32 apart."""
+    """Draw the sectors that a warp reads if its 32 lanes read floats at a distance of 1, 2, and 32."""
     d = Drawing(1000, 330)
     for k, (step, words) in enumerate(((1, "neighbours: 4 sectors of 32 bytes, every byte is used"),
                                        (2, "every second float: 8 sectors, half of what travels is used"),
@@ -51,7 +51,7 @@ def sectors(path: Path) -> Path:
 
 
 def banks(path: Path) -> Path:
-    """A tile of 4 x 4 with four banks: where a column lies, without and with a column more."""
+    """Draw the banks of a column in a 4 x 4 tile with four banks, without and with an unused column."""
     d = Drawing(820, 300)
     for k, (width, title) in enumerate(((4, "rows of 4: a column lies in one bank"),
                                         (5, "rows of 5: in four"))):
@@ -68,7 +68,7 @@ def banks(path: Path) -> Path:
 
 
 def tree(path: Path) -> Path:
-    """Eight numbers become one in three steps, with a barrier before each."""
+    """Draw the sum of eight numbers in three steps, with a barrier before each step."""
     d = Drawing(1000, 320)
     numbers = [3, 1, 4, 1, 5, 9, 2, 6]
     y, cell = 40, 84
@@ -89,7 +89,7 @@ def tree(path: Path) -> Path:
 
 
 def ladder(counts: dict[str, dict[str, int]], results: int, path: Path) -> Path:
-    """A line of bars for each step: bytes of main memory and accesses to shared memory for each result, barriers."""
+    """Draw a row of bars for each step: bytes and accesses per result, and barriers."""
     columns = (("bytes asked of main memory\nfor each result", lambda c: c["global_bytes"] / results),
                ("accesses of warps to main memory\nfor 32 results", lambda c: 32 * accesses(c) / results),
                ("accesses of warps to shared memory\nfor 32 results",
@@ -114,9 +114,9 @@ def accesses(c: dict[str, int]) -> int:
 
 
 def roofline(points: dict[str, float], path: Path) -> Path:
-    """{kernel: operations for each byte}: how fast it may be at most, by memory or by arithmetic."""
+    """Draw the roofline, and a point for each kernel of `points`, {name: operations per byte}."""
     d = Drawing(900, 420)
-    # Powers of ten: operations a byte, a second.
+    # Limits of the axes, as powers of ten: operations per byte, and operations per second.
     low, high, bottom, top = -2, 3, 10.5, 14.2
 
     def at(intensity: float) -> tuple[float, float]:
@@ -140,19 +140,19 @@ def roofline(points: dict[str, float], path: Path) -> Path:
 
 
 def intensities() -> dict[str, float]:
-    """Operations for each byte, of kernels whose bytes can be counted on paper: for large n, without a cache."""
+    """Return {kernel: operations per byte}, computed on paper for large n and no cache."""
     return {"z = x + y": 1 / 12, "product, naive": 2 / 8, "product, tiles of 16": 2 * 16 / 8,
             "product, tiles of 128": 2 * 128 / 8}
 
 
 def draw(folder: Path) -> list[Path]:
-    """All that need no counters."""
+    """Draw all files that need no counters."""
     return [threads(folder / "threads.svg"), sectors(folder / "sectors.svg"), banks(folder / "banks.svg"),
             tree(folder / "tree.svg"), roofline(intensities(), folder / "roofline.svg")]
 
 
 def draw_counted(folder: Path) -> list[Path]:
-    """Those that need counters: in the simulator only."""
+    """Draw the files that need counters, which only the simulator has."""
     from flowedu.cuda.lessons import LADDERS
     product = LADDERS["product"]
     return [ladder(product.counts(), product.size[0] * product.size[1], folder / "product.svg")]

@@ -1,5 +1,8 @@
-"""Milestone 8: a network whose products, softmax, argmax and sums of hits are your kernels, beside the library's; and the
-same pictures through your kernels in CUDA C, where you have them."""
+"""Milestone 8: a network that runs on your Cython kernels, and on the library's kernels for comparison.
+
+Your kernels compute products, softmax, argmax, and the number of correct predictions. If you have also solved
+8.9 or 8.11, your kernels in CUDA C classify some of the same images.
+"""
 import os
 import time
 
@@ -17,15 +20,16 @@ NAMES = {"matmul": "8.6", "softmax": "8.2", "argmax": "8.4", "cumsum": "8.3"}
 
 
 def digits():
-    """(images, labels) to learn from, and others; an image is a row of 784 numbers."""
+    """Return (images, labels) for training and for testing. An image is a row of 784 floats."""
     (images, labels), (others, right) = flow.data.load_mnist(100, 100)
     return (images.reshape(-1, 784), labels.reshape(-1)), (others.reshape(-1, 784), right.reshape(-1))
 
 
 def trained(images: np.ndarray, labels: np.ndarray) -> nn.Sequential:
-    """784 -> 64 -> 10, after STEPS steps.
+    """Return a network 784 -> 64 -> 10 after STEPS training steps.
 
-    The products forward are your kernel's; those back have transposed operands.
+    Your kernel computes the products of the forward pass. The library computes those of the backward pass,
+    because they have transposed operands.
     """
     flow.manual_seed(0)
     model = nn.Sequential(nn.Linear(784, 64), nn.ReLU(), nn.Linear(64, 10))
@@ -40,12 +44,12 @@ def trained(images: np.ndarray, labels: np.ndarray) -> nn.Sequential:
 
 
 def weights(model: nn.Sequential) -> list[np.ndarray]:
-    """[(784, 64), (64,), (64, 10), (10,)]"""
+    """Return the parameters, of the shapes (784, 64), (64,), (64, 10), and (10,)."""
     return [np.ascontiguousarray(p.detach().numpy().T) for p in model.parameters()]
 
 
 def looked_at(parts: list[np.ndarray], images: np.ndarray, labels: np.ndarray):
-    """(probabilities, hits up to each image, seconds): product, softmax, argmax, sums."""
+    """Return (probabilities, number of correct predictions up to each image, seconds) of the network."""
     w1, b1, w2, b2 = map(flow.tensor, parts)
     x, right = flow.tensor(images), flow.tensor(labels)
     start = time.perf_counter()
@@ -56,7 +60,7 @@ def looked_at(parts: list[np.ndarray], images: np.ndarray, labels: np.ndarray):
 
 
 def on_the_cpu() -> tuple[bool, list[np.ndarray], np.ndarray]:
-    """Whether your kernels give what the library's give, and are right often enough; the weights, and the images."""
+    """Compare your kernels with the library's. Return (True if the milestone is reached, weights, images)."""
     (images, labels), (others, right) = digits()
     start = time.perf_counter()
     parts = weights(trained(images, labels))
@@ -77,7 +81,7 @@ def on_the_cpu() -> tuple[bool, list[np.ndarray], np.ndarray]:
 
 
 def in_cuda(parts: list[np.ndarray], images: np.ndarray) -> bool:
-    """The same network through the steps of the ladders that are yours, in the simulator: whether it gives the same."""
+    """Run the network on your kernels in CUDA C. Return False if the probabilities differ."""
     holes = [h for h in map(course.find, ("8.9", "8.11")) if "library" not in whose(h.objects[0])]
     if not holes or kernels.missing(holes[0]):
         print("in CUDA C: 8.9 softmax of rows, 8.11 a tiled product" + (f"; {kernels.missing(holes[0])}" if holes else

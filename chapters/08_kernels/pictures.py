@@ -1,4 +1,4 @@
-"""The picture of chapter 8's demo."""
+"""Drawing of the memory traffic, for the demo of chapter 8."""
 from pathlib import Path
 
 from flowedu.show.svg import FILLS, GREY, Drawing
@@ -7,10 +7,14 @@ ROW, LEFT, WIDTH, MOST = 30, 330, 560, 18
 
 
 def traffic(kernels: dict[str, dict[str, int]], path: Path) -> Path:
-    """What each kernel moves between the GPU's memory and its threads: the bytes they asked for, and those that come along.
+    """Draw the bytes that each kernel transfers between memory and threads, and return the path.
 
-    kernels: as in the result of flow.cuda.profile. Memory answers in sectors of 32 bytes; what of a sector
-    nobody asked for comes along in vain. The kernels that move most come first.
+    Memory transfers whole sectors of 32 bytes. The drawing shows the bytes that the threads requested, and
+    the other bytes of the same sectors, which are not used. The kernels with the most bytes come first.
+
+    Args:
+        kernels: {name: counters}, as in the result of flow.cuda.profile.
+        path: file for the SVG.
     """
     moved = {name: (c["global_bytes"], max(32 * c["sectors"], c["global_bytes"]))
              for name, c in kernels.items()}
@@ -36,5 +40,5 @@ def traffic(kernels: dict[str, dict[str, int]], path: Path) -> Path:
 
 
 def size(n: int) -> str:
-    """A number of bytes in few letters."""
+    """Format a number of bytes in bytes, kB, or MB."""
     return f"{n:,} bytes" if n < 10_000 else f"{n / 1e3:,.0f} kB" if n < 10_000_000 else f"{n / 1e6:,.0f} MB"

@@ -6,7 +6,7 @@ from flowedu._kernels.core.extent cimport *
 cdef int cumsum(fe_call *call, const fe_team *team, void *tag) noexcept nogil:
     cdef const float *x = <const float *>call.args[0].data
     cdef float *y = <float *>call.args[1].data
-    cdef Extent e = extent(&call.args[0], call.ints[0])          # x is (e.outer, e.n, e.inner), the sums go along e.n
+    cdef Extent e = extent(&call.args[0], call.ints[0])          # x is (e.outer, e.n, e.inner), sums run along axis 1
     # 8.3: your turn
     return FE_OK
 

@@ -1,4 +1,4 @@
-"""Makes kernels of the lines of SNAKE, as tiles.h makes them of formulas.h: a loop for each line and each type."""
+"""Kernels for the lines of SNAKE: one loop for each line and each type, as tiles.h makes them from formulas.h."""
 from flowedu._kernels.core.abi cimport *
 
 cdef extern from *:

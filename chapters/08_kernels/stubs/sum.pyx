@@ -4,7 +4,7 @@ from flowedu._kernels.core.abi cimport *
 
 cdef int sum_all(fe_call *call, const fe_team *team, void *tag) noexcept nogil:
     cdef const float *x = <const float *>call.args[0].data
-    cdef double *part = <double *>call.work                         # as many bytes as work() says
+    cdef double *part = <double *>call.work                         # work() returns its size in bytes
     # 8.5: your turn
     return FE_OK
 
