@@ -1,6 +1,6 @@
 """A classifier of handwritten digits, trained on randomly shifted images.
 
-Saves the misclassified test images.
+The program saves the misclassified test images.
 
     python chapters/gallery/classifier.py [--epochs 4] [--out FOLDER] [--quick]
 

@@ -1,6 +1,6 @@
 """A network that predicts the noise in an image.
 
-Subtracting it step by step draws a digit (DDPM, Ho et al. 2020).
+Subtracting the predicted noise step by step turns random pixels into a digit (DDPM, Ho et al. 2020).
 
     python chapters/gallery/diffusion.py [--epochs 8] [--out FOLDER] [--quick]
 
@@ -21,7 +21,7 @@ from flowedu.vision.utils import save_image
 
 BATCH, STEPS, SIDE = 64, 100, 14
 BETA = flow.linspace(1e-3, 0.12, STEPS)                  # variance of the noise that step t adds
-ALPHA = flow.cumprod(1 - BETA, 0)                        # share of the image in the variance after step t
+ALPHA = flow.cumprod(1 - BETA, 0)                        # fraction of the image's variance left after step t
 
 
 class Denoiser(nn.Module):
@@ -65,7 +65,7 @@ class Train(nn.Graph):
 
 
 def draw(model: nn.Module, count: int) -> list:
-    """Return images (count, 1, SIDE, SIDE) after each tenth of the steps from noise to digits."""
+    """Return a list of images (count, 1, SIDE, SIDE), one entry after each tenth of the steps."""
     x, images = flow.randn(count, 1, SIDE, SIDE), []
     with flow.no_grad():
         for step in tqdm(range(STEPS - 1, -1, -1), desc="drawing", unit=" steps", leave=False, disable=None):
