@@ -140,7 +140,7 @@ class Far:
     def alone(self, tid: int) -> int:
         return int(self._of.ran(self._arrays, {**self._what, "alone": tid})[0]["status"])
 
-    def spent(self, number: int) -> float:
+    def measure_seconds(self, number: int) -> float:
         """Return the seconds of `number` runs, measured in the other process."""
         return float(self._of.ran(self._arrays, {**self._what, "number": number})[0]["seconds"])
 

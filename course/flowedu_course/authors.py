@@ -71,7 +71,7 @@ def check_texts(hole) -> Iterator[str]:
     """Yield the faults of an exercise's texts and numbers, without running an answer."""
     if hole.kind == "kernel":
         own = sum(bool(t.strip())
-                  for t in NOTES[hole.ending].sub("", "\n".join(kernels.shown(hole))).splitlines())
+                  for t in NOTES[hole.ending].sub("", "\n".join(kernels.answer_lines(hole))).splitlines())
     else:
         text = hole.source.read_text(encoding="utf-8")
         own = sum(source.body_lines(text, path) for path in hole.objects if source.is_function(text, path))

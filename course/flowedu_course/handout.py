@@ -59,7 +59,7 @@ def _of_kernel(hole) -> str:
     return "/* " + "\n".join(notes(hole)) + f"\n */\n{text}"
 
 
-def begun(file: Path) -> bool:
+def is_begun(file: Path) -> bool:
     """Return True if a Python work file was edited, so that the stub's "your turn" is gone."""
     return "your turn" not in file.read_text(errors="replace", encoding="utf-8")
 

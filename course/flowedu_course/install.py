@@ -10,7 +10,7 @@ from typing import Any
 
 from flowedu.swap import RUNNING, SKIPPED, load, taking
 from flowedu_course import course, kernels
-from flowedu_course.handout import begun, untouched
+from flowedu_course.handout import is_begun, untouched
 
 
 def install(folder: str | Path, only: Callable[[Any], bool] = lambda hole: True) -> None:
@@ -28,7 +28,7 @@ def install(folder: str | Path, only: Callable[[Any], bool] = lambda hole: True)
             if not untouched(hole, file.read_text(encoding="utf-8")) and not kernels.missing(hole):
                 stack.enter_context(kernels.taking(hole, file))
                 RUNNING.update(dict.fromkeys(hole.objects, file))
-        elif begun(file):
+        elif is_begun(file):
             try:
                 stack.enter_context(taking(hole, load(file, importlib.import_module(hole.module))))
             except Exception as error:             # stop on any error, so that no mixed library runs

@@ -23,7 +23,7 @@ from typing import Any, TextIO
 
 from flowedu import swap
 from flowedu_course import course, kernels, laws
-from flowedu_course.handout import begun, is_plain
+from flowedu_course.handout import is_begun, is_plain
 from flowedu_course.install import install
 from flowedu_course.laws import Verdict
 
@@ -95,7 +95,7 @@ def _failed(hole, error: BaseException, file: Path) -> Verdict:
                       else ("", "", ""))
     if not turn:
         return Verdict("wrong", lines=error_lines(error, file), trace=_trace(error))
-    if which != hole.id and begun(file):           # a stub of a student's tree raised it
+    if which != hole.id and is_begun(file):           # a stub of a student's tree raised it
         return Verdict("wrong", lines=[f"  do {which} first: this law runs it, and it is open"])
     return Verdict("open")
 
@@ -180,7 +180,7 @@ def error_lines(error: BaseException, file: Path) -> list[str]:
               if f not in own]
     case = [laws.SMALLEST + laws.short(error.case)] if getattr(error, "case", "") else []
     if file.suffix != ".py":
-        return case + kernels.said(error, file.read_text(encoding="utf-8")) + others
+        return case + kernels.describe_error(error, file.read_text(encoding="utf-8")) + others
     lines = [FLOOD if getattr(error, "errno", 0) == errno.EFBIG or "File too large" in str(error) else
              f"  {type(error).__name__}: {(str(error).splitlines() or [''])[0][:90]}"]
     if own:

@@ -36,7 +36,7 @@ def answer(hole) -> str:
     return course.file_of(hole.module).read_text(encoding="utf-8")
 
 
-def shown(hole) -> list[str]:
+def answer_lines(hole) -> list[str]:
     """Return the lines of the functions in that file that are the answer."""
     lines = answer(hole).splitlines()
     if not hole.parts:
@@ -132,7 +132,7 @@ def wrapped(hole, text: str) -> str:
                                                                                     text.replace('"""', ""))
 
 
-def said(error: BaseException, text: str) -> list[str]:
+def describe_error(error: BaseException, text: str) -> list[str]:
     """Return the compiler's message and the line, or another error."""
     if not isinstance(error, FlowError):
         return [f"  {type(error).__name__}: {(str(error).splitlines() or [''])[0][:90]}"]
@@ -164,9 +164,9 @@ def main(arguments: list[str]) -> None:
             from flowedu.swap.build import compiled
             compiled(wrapped(hole, text))
     except (DeviceError, UnsupportedError) as error:
-        verdict = Verdict("unjudged", lines=said(error, ""))
+        verdict = Verdict("unjudged", lines=describe_error(error, ""))
     except Exception as error:
-        verdict = Verdict("wrong", lines=said(error, text))
+        verdict = Verdict("wrong", lines=describe_error(error, text))
     verdict.write(Path(result))
 
 

@@ -50,7 +50,7 @@ def judged(hole, file: Path, home: Path, seed: int = 0, seconds: float = 0.0,
     if os.environ.get("DEBUG") and hole.kind != "kernel":
         return judge.judged(hole, file, seed)
     verdict, output, _ = _judged(hole, file, home, seed, seconds, speed)
-    verdict.output = own(output)
+    verdict.output = first_lines(output)
     return verdict
 
 
@@ -65,7 +65,7 @@ def details(runner, hole) -> list[str]:
     verdict, output, ended = _judged(hole, file, runner.home, runner.seed)
     heading = f"{hole.short}: {verdict.state}   {file}"
     if hole.kind == "kernel":                      # it has no Python traceback
-        return [heading, *own(output).splitlines(), *verdict.lines]
+        return [heading, *first_lines(output).splitlines(), *verdict.lines]
     lines = output.splitlines()
     if ended:
         lines += [heading, *verdict.trace.splitlines(), verdict.title]
@@ -187,7 +187,7 @@ def reason(code: int | None, where: str, file: Path, output: str, seconds: float
     return [f"  the process ended by itself with code {code}: os._exit, or a crash", *last]
 
 
-def own(output: str) -> str:
+def first_lines(output: str) -> str:
     """Return the first 20 lines of the answer's output."""
     lines = output.splitlines()
     return "\n".join(lines[:20] + ([f"... {len(lines) - 20} lines more"] if len(lines) > 20 else []))

@@ -198,7 +198,7 @@ class Runner:
             return [f"# {hole.solution.relative_to(self.home)}",
                     *hole.solution.read_text(encoding="utf-8").splitlines()]
         if hole.kind == "kernel":
-            return [f"# {course.file_of(hole.module).relative_to(self.home)}", *kernels.shown(hole)]
+            return [f"# {course.file_of(hole.module).relative_to(self.home)}", *kernels.answer_lines(hole)]
         out, text = [], hole.source.read_text(encoding="utf-8")
         for path in hole.objects:
             out += [f"# {hole.source.relative_to(self.home)}: {path}", *source.lines(text, path), ""]

@@ -63,7 +63,7 @@ def counted(run: Callable[[], None]) -> set[CodeType]:
     return {c for c in called if c.co_name not in PARTS}
 
 
-def whose(called: set[CodeType], needed: Sequence, work: Path | None) -> list[str]:
+def describe_calls(called: set[CodeType], needed: Sequence, work: Path | None) -> list[str]:
     """Return lines that count the student's and the library's functions among the called ones."""
     inside = [c for c in called if Path(c.co_filename).is_relative_to(PACKAGE / "core")]
     beside = [c for c in called if Path(c.co_filename).is_relative_to(PACKAGE) and c not in set(inside)
@@ -90,15 +90,15 @@ def _data(hole, path: str) -> bool:
         swap.whose(f"{hole.module}.{path}").partition(": ")[2] != "the library's"
 
 
-def here(home: Path) -> int:
+def run_here(home: Path) -> int:
     """Run the program in this process and print whose functions it called."""
     status, work = [], os.environ.get("FLOWEDU_HOLES")
     called = counted(lambda: status.append(milestone.ran(home / "chapters" / "from_scratch.py")))
     if status == [0]:
-        print("\n".join(whose(called, holes(home), Path(work) if work else None)))
+        print("\n".join(describe_calls(called, holes(home), Path(work) if work else None)))
         print("from scratch: reached")
     return status[0]
 
 
 if __name__ == "__main__":
-    sys.exit(here(Path(sys.argv[1])))
+    sys.exit(run_here(Path(sys.argv[1])))

@@ -57,7 +57,7 @@ class Watch:
         self.runner, self.hole = runner, hole
         self.seen = {h.id: saved(runner.file(h)) for h in runner.holes if h.id != hole.id}
         self.keys: dict[str, Callable[[], None]] = {
-            "n": lambda: self.begin(runner.after(self.hole)), "e": lambda: self.begin(self.asked()),
+            "n": lambda: self.begin(runner.after(self.hole)), "e": lambda: self.begin(self.ask_number()),
             "l": lambda: self.begin(self.picked()), "x": self.reset, "d": self.debug,
             "h": lambda: self.show(runner.hint(self.hole)),
             "s": lambda: self.show(runner.solution(self.hole))}
@@ -125,7 +125,7 @@ class Watch:
     def debug(self) -> None:
         self.show(limits.details(self.runner, self.hole))
 
-    def asked(self):
+    def ask_number(self):
         """Return the exercise whose number is typed, or None if it does not exist."""
         print(tr("exercise (for example 4.3, then Enter):"), "", end="", flush=True)
         typed = ""

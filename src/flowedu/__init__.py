@@ -96,7 +96,7 @@ _extension_homes.update(
     rank_gpus="flowedu.cuda.ranks",
     raise_misfit="flowedu.diagnostics.explain:raise_misfit",
     construct_tensor="flowedu.tensor.creation:construct",
-    bfloat16_array="flowedu.tensor.bfloat16:shown",
+    bfloat16_array="flowedu.tensor.bfloat16:to_ml_dtypes",
     job_signature="flowedu.oneflow04.job.signature:job_signature",
     place_buffers="flowedu.fast.arena:place",
     check_pass="flowedu.diagnostics.verify:pass_checks",

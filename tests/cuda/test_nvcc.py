@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from flowedu.cuda.folders import made_once
+from flowedu.cuda.folders import build_once
 from flowedu.cuda.launches import update
 from flowedu.cuda.launches.layout import cast_source
 from flowedu.cuda.modules import HOME, for_type
@@ -65,7 +65,7 @@ def compiled(name: str, arch: str) -> str:
         (folder / "said.txt").write_text(done.stderr, encoding="utf-8")
         return folder / "said.txt"
 
-    return made_once("nvcc-said", ".txt", (SOURCES[name], arch, *OPTIONS, _version(str(NVCC))), ask).decode()
+    return build_once("nvcc-said", ".txt", (SOURCES[name], arch, *OPTIONS, _version(str(NVCC))), ask).decode()
 
 
 @pytest.mark.parametrize("name", SOURCES)

@@ -197,7 +197,7 @@ def test_machines_with_the_same_secret_join(gather, monkeypatch, tmp_path):
     g.nodes[1].say(args=["--a", "b"])
     assert nodes._args(came[0]) == ["--a", "b"]
     g.nodes[1].say(code=3)
-    assert came[0].understood(came[0].hear()) == {"code": 3}
+    assert came[0].decode(came[0].hear()) == {"code": 3}
     monkeypatch.setenv("FLOWEDU_SECRET", "open sesame")
     assert letters.shared_secret() == letters.shared_secret(str(tmp_path / "word"))
 
@@ -224,14 +224,14 @@ def test_a_message_is_valid_once_and_in_one_direction():
     first, other = pair()
     first.say(x=1)
     line = other.hear()
-    assert other.understood(line) == {"x": 1}
+    assert other.decode(line) == {"x": 1}
     with pytest.raises(letters.NotSealed):
-        other.understood(line)                   # replayed
+        other.decode(line)                   # replayed
     with pytest.raises(letters.NotSealed):
-        first.understood(line)                   # reflected
+        first.decode(line)                   # reflected
     later, _ = pair()
     with pytest.raises(letters.NotSealed):
-        later.understood(line)                   # replayed in a later session
+        later.decode(line)                   # replayed in a later session
     for c in (first, other):
         c.sock.close()
 
@@ -245,8 +245,8 @@ def test_a_modified_message_is_rejected(data):
     changed = line[:at] + bytes([data.draw(st.integers(0, 255).filter(
         lambda b: b != line[at]))]) + line[at + 1:]
     with contextlib.suppress(CommError):
-        assert other.understood(changed) == {"args": ["--control-port",
-                                                      "a:1"]}, "only what means the same is believed"
+        assert other.decode(changed) == {"args": ["--control-port",
+                                                  "a:1"]}, "only what means the same is believed"
     for c in (first, other):
         c.sock.close()
 
@@ -255,7 +255,7 @@ def test_a_modified_message_is_rejected(data):
 def test_any_bytes_raise_only_a_comm_error(noise):
     first, other = pair()
     for end in (first, other):
-        for read in (end.understood, end.greeted):
+        for read in (end.decode, end.greeted):
             with pytest.raises(CommError):
                 read(noise)
         end.sock.close()

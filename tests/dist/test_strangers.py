@@ -179,7 +179,7 @@ def machine_0(serve):
 def greet(peer):
     peer.greet()
     peer.greeted(peer.hear())
-    peer.understood(peer.hear())
+    peer.decode(peer.hear())
 
 
 @given(data=MESSAGES, greets=st.booleans())

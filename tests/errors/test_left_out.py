@@ -36,8 +36,8 @@ def test_the_error_for_a_missing_name_quotes_its_row(name):
     with pytest.raises(AttributeError) as e:
         asked(flow, name)
     row = NAMED[name]
-    assert (e.value.fix == row.told() and all(words in str(e.value)
-                                              for words in (row.what, row.why, row.instead)))
+    assert (e.value.fix == row.format_fix() and all(words in str(e.value)
+                                                    for words in (row.what, row.why, row.instead)))
 
 
 @pytest.mark.parametrize("package", mock.NAMES)
@@ -52,12 +52,12 @@ def test_the_error_under_the_mock_quotes_its_row(package):
                     else importlib.import_module(mock.names.WITH[package][1]))
             with pytest.raises(AttributeError) as e:
                 asked(root, name.removeprefix("vision."))
-            assert e.value.fix == row.told(), name
+            assert e.value.fix == row.format_fix(), name
             # elsewhere only the parent is missing
             if "." not in name or name.rpartition(".")[0] in ("nn", "utils", "distributed"):
                 with pytest.raises(ModuleNotFoundError) as e:
                     importlib.import_module(f"{package}.{name}")
-                assert row.told() in str(e.value), name
+                assert row.format_fix() in str(e.value), name
 
 
 def test_missing_or_refused_names_of_mock_modules_quote_the_row():
@@ -65,11 +65,11 @@ def test_missing_or_refused_names_of_mock_modules_quote_the_row():
         import torch
         with pytest.raises(AttributeError) as e:
             torch.jit.load  # noqa: B018
-        assert e.value.fix == NAMED["jit"].told() and torch.fx.wrap("f") == "f"
+        assert e.value.fix == NAMED["jit"].format_fix() and torch.fx.wrap("f") == "f"
         with pytest.raises(AttributeError) as e:
             torch.fx.symbolic_trace  # noqa: B018
-        assert e.value.fix == NAMED["fx"].told()
+        assert e.value.fix == NAMED["fx"].format_fix()
         for refused in (torch.hub.load, torch.hub.load_state_dict_from_url, torch.utils.model_zoo.load_url):
             with pytest.raises(ArgumentError) as e:
                 refused("pytorch/vision")
-            assert e.value.fix == NAMED["hub"].told()
+            assert e.value.fix == NAMED["hub"].format_fix()

@@ -6,7 +6,7 @@ import pytest
 
 import flowedu as flow
 from flowedu.errors.elsewhere import ON_DEVICE
-from flowedu.errors.left_out import left_out
+from flowedu.errors.left_out import find_row
 from flowedu.errors.nearest import UnknownNameError, nearest, slips
 
 from .torch_names import LOOKED_AT, NAMES
@@ -30,8 +30,8 @@ def test_no_name_of_another_meaning_is_suggested(home):
         with pytest.raises(UnknownNameError) as e:
             getattr(eval(home, KNOWN), name)
         e = e.value
-        row = left_out(f"{home}.{name}".removeprefix("flow."))
-        remedy = row.told() if row else ON_DEVICE.get(f"{home}.{name}", ON_DEVICE.get(name))
+        row = find_row(f"{home}.{name}".removeprefix("flow."))
+        remedy = row.format_fix() if row else ON_DEVICE.get(f"{home}.{name}", ON_DEVICE.get(name))
         if remedy is not None:
             assert e.fix == remedy and "perhaps" not in e.expected
         elif "NumPy" in e.fix:

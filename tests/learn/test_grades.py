@@ -160,7 +160,7 @@ def test_a_missing_tool_is_set_up_or_reported(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(kernels, "set_up", lambda hole, home: asked.append(hole.language)
                         or kernels.missing(hole))
     monkeypatch.setattr(kernels, "missing", lambda hole: LACKS if hole.language == "cuda" else "")
-    monkeypatch.setattr(grade, "chosen", lambda which: [GUARD, course.find("8.8"), course.find("8.3")])
+    monkeypatch.setattr(grade, "select_holes", lambda which: [GUARD, course.find("8.8"), course.find("8.3")])
     assert grade.main([str(work), "8", "--out", str(tmp_path / "out")]) == 0
     assert sorted(asked) == ["cuda", "kernel"]
     said = capsys.readouterr().out
@@ -206,7 +206,7 @@ def test_only_plain_files_are_accepted(tmp_path):
     (folder / big.file).write_text("#" * (submission.LARGEST + 1), encoding="utf-8")
     os.mkfifo(folder / pipe.file)
     (folder / "judge.py").write_text("raise SystemExit")
-    missing = submission.taken(folder, tmp_path / "out", [PLACE, DEAD, big, pipe])
+    missing = submission.copy_answers(folder, tmp_path / "out", [PLACE, DEAD, big, pipe])
     assert set(missing) == {"4.2", "4.3", "4.4", "4.5"} and [*(tmp_path / "out").iterdir()] == []
     assert "a link" in missing["4.3"] and "hand in the file itself" in missing["4.3"]
     assert not [t for t in missing.values() if "Errno" in t]
@@ -282,7 +282,7 @@ def test_a_folder_of_any_name_has_a_row_of_its_own(names):
     with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as out:
         for n in names:
             os.mkdir(os.fsencode(folder) + b"/" + n)
-        others = submission.left_out(Path(folder))
+        others = submission.find_ignored(Path(folder))
         graded = submission.students(Path(folder)) if len(others) < len(names) else []
         assert {os.fsencode(p.name) for p in [*graded, *others]} == names and not {*graded} & {*others}
         assert all(p.name.startswith(".") for p in others)

@@ -59,7 +59,7 @@ Nothing follows here. It says so.
 """
 
 
-def shown(path, **options):
+def answer_lines(path, **options):
     lines = []
     r = Reader(path, lines.append, **options)
     count = run_lesson(path, r.printed, r.before)
@@ -75,7 +75,7 @@ def page(tmp_path):
 
 def test_text_code_and_output_in_reading_order(page, monkeypatch):
     monkeypatch.setenv("COLUMNS", "120")
-    count, lines = shown(page)
+    count, lines = answer_lines(page)
     assert count == 1
     marks = ["# Two and two", "The idea: addition. A second sentence about it, with a link.", "## Sums",
              "A first paragraph. It says what follows.", "  | x = 2 + 2", "  > 4", "## The end",
@@ -193,11 +193,11 @@ def test_pace_pauses_before_a_promised_output(page, monkeypatch):
     asked = []
     monkeypatch.setattr("builtins.input", asked.append)
     assert [*promised(PAGE)] == [PAGE[:PAGE.index("x = 2")].count("\n") + 1]
-    shown(page, paced=True)
+    answer_lines(page, paced=True)
     assert len(asked) == 1 and "what will be printed?" in asked[0]
     monkeypatch.setenv("PACE", "1")                             # continues without Enter
     monkeypatch.setattr(sys, "stdin", io.StringIO())
-    shown(page)
+    answer_lines(page)
     assert len(asked) == 1
 
 
@@ -205,7 +205,7 @@ def test_colours_only_on_a_terminal(page, monkeypatch):
     monkeypatch.setattr(sys, "stdout", type("Terminal", (io.StringIO,), {"isatty": lambda self: True})())
     for variable, colored in (("", True), ("1", False)):
         monkeypatch.setenv("NO_COLOR", variable)
-        assert any("\033[" in line for line in shown(page)[1]) == colored
+        assert any("\033[" in line for line in answer_lines(page)[1]) == colored
 
 
 def test_a_chapter_is_a_folder(tmp_path, capsys):

@@ -19,12 +19,12 @@ WEAK = re.compile(
     r"_*(?:\w+_)?(?:told|said|made|kept|given|known|seen|taken|laid|who|it|own|mine|there|here|many|few"
     r"|what|(?!.*(?:need|feed|seed|speed|unregistered|changed)$)\w+ed)")
 EXERCISES = {"rounded", "moved", "_derived", "_sums_kept"}
-# Names outside core that begin with a participle, and pronouns. A few are terms: left_out, made_once.
+# Names outside core that begin with a participle, and pronouns. Some are exercises or laws, which tasks name.
 PARTICIPLES = re.compile(
     r"_*(?:(?:told|said|made|kept|given|found|known|seen|asked|left|shown|taken|meant|moved|written|drawn|done|gone"
     r"|held|sent|built|chosen|begun|spent|laid|understood|hidden)(?:_\w+)?"
     r"|who|whose|why|what|it|own|mine|here|there|many|few|some|others|rest|both)")
-EXCEPTIONS = 58                  # lower it, never raise it
+EXCEPTIONS = 6                   # lower it, never raise it
 STATES = re.compile(r"_*(?:is|has|can|if|from)_|make_owned|_recompile_if_changed")
 
 

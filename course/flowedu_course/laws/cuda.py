@@ -126,7 +126,7 @@ class Launched:
 
 
 # ---- report of a fault
-def told(fault: CudaFault, text: str) -> list[str]:
+def report_fault(fault: CudaFault, text: str) -> list[str]:
     """Return the lines of a report: the thread and its access, the source lines, and a fix."""
     said = fault.problem.partition(": ")[2] or fault.problem
     m = re.match(r"thread \((.*?)\) of block \((.*?)\) (.*)", said)
@@ -196,13 +196,13 @@ def _laws(sizes: Callable, near: float = 1e-4, note: Callable = lambda sizes: ""
             fault = yours.run(*case).fault
             if fault is None or fault.kind not in kinds:
                 return None
-            return [SMALLEST + yours.words(case), *told(fault, yours.text)]
+            return [SMALLEST + yours.words(case), *report_fault(fault, yours.text)]
         return judge
 
     def values(case, yours):
         ran = yours.run(*case)
         if ran.fault:
-            return [SMALLEST + yours.words(case), *told(ran.fault, yours.text)]
+            return [SMALLEST + yours.words(case), *report_fault(ran.fault, yours.text)]
         want = np.asarray(yours.ladder.answer(*yours.ladder.inputs(*case[0])))
         wrong = ~np.isclose(ran.output, want, rtol=near, atol=near)
         if not wrong.any():
@@ -298,7 +298,7 @@ def softmax_warp_large(case: int, yours: Launched) -> list[str] | None:
     x = np.linspace(0, 1000, case, dtype=np.float32)[None]
     ran, want = yours.ran([x]), yours.ladder.answer(x)
     if ran.fault:
-        return [*told(ran.fault, yours.text)]
+        return [*report_fault(ran.fault, yours.text)]
     got = ran.output
     if np.allclose(got, want, atol=1e-6):
         return None

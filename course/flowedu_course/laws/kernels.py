@@ -255,18 +255,22 @@ def measured(yours: Compiled, arrays: list[np.ndarray], nin: int, ints: tuple[in
     return in_turns({"yours": yours.bound(arrays, nin, ints), "NumPy": by_numpy, "library": library}, score)
 
 
+def _measure_seconds(f: Callable, number: int) -> float:
+    """Return the seconds of `number` calls, measured where f runs: here or in another process."""
+    return f.measure_seconds(number) if hasattr(f, "measure_seconds") else timeit.timeit(f, number=number)
+
+
 def in_turns(runs: dict[str, Callable], score: int) -> list[dict]:
     """Measure three times; each time is the fastest of 7 runs."""
     if not timed():
         return [{"right": True, "score": score}]
-    spent = lambda f, number: f.spent(number) if hasattr(f, "spent") else timeit.timeit(f, number=number)
-    repeat = {k: max(1, min(100, int(2e-4 / max(spent(f, 1), 1e-7)))) for k, f in runs.items()}
+    repeat = {k: max(1, min(100, int(2e-4 / max(_measure_seconds(f, 1), 1e-7)))) for k, f in runs.items()}
     tries = []
     for _ in range(3):
         best = dict.fromkeys(runs, float("inf"))
         for _ in range(7):
             for k, f in runs.items():
-                best[k] = min(best[k], 1e6 * spent(f, repeat[k]) / repeat[k])
+                best[k] = min(best[k], 1e6 * _measure_seconds(f, repeat[k]) / repeat[k])
         tries.append({"right": True, "score": score, **best})
     return tries
 

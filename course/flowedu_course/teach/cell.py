@@ -27,7 +27,8 @@ def closed_package(folder: Path, holes: Iterable) -> Path:
     shutil.copytree(LIBRARY / "flowedu", folder / "flowedu", ignore=SOURCES, copy_function=_linked)
     to = folder / "flowedu_course"
     kept = COURSE | {course.file_of(h.module).name for h in holes if h.module.startswith("flowedu_course.")}
-    shutil.copytree(PACKAGE, to, ignore=lambda d, names: _left_out(d, names, kept), copy_function=_linked)
+    shutil.copytree(PACKAGE, to, ignore=lambda d, names: _find_unneeded(d, names, kept),
+                    copy_function=_linked)
     (to / "teach").mkdir()
     for name in THERE:
         shutil.copy(PACKAGE / "teach" / name, to / "teach")
@@ -38,7 +39,7 @@ def closed_package(folder: Path, holes: Iterable) -> Path:
     return folder
 
 
-def _left_out(folder: str, names: list[str], kept: set[str]) -> set[str]:
+def _find_unneeded(folder: str, names: list[str], kept: set[str]) -> set[str]:
     return SOURCES(folder, names) | (set(names) - kept if Path(folder) == PACKAGE else set())
 
 

@@ -36,7 +36,7 @@ from flowedu_course.teach.bench import Bench, closed_package
 SILENCE = 600
 
 
-def chosen(which: str, home: Path = course.HOME) -> list:
+def select_holes(which: str, home: Path = course.HOME) -> list:
     """Return the holes of "4", "1-4", or "all". Raises ArgumentError if no hole matches."""
     first, _, last = which.partition("-")
     numbers = {c.number for c in course.chapters(home) if c.holes}
@@ -52,7 +52,7 @@ def graded(bench: Bench, folder: Path, out: Path, holes: Sequence, seed: int, na
            report_progress: Callable[[], None] = lambda: None) -> list[report.Mark]:
     """Judge a submission and write its files. report_progress() is called after each exercise."""
     work = out / "work"
-    missing = submission.taken(folder, work, holes)
+    missing = submission.copy_answers(folder, work, holes)
     runner = Runner(bench.home, work)
     marks = []
     for hole in holes:
@@ -109,7 +109,7 @@ class Worker:
 
 def grade_all(folder: Path, which: str, out: Path, seed: int = 0, workers: int = 2, say=print) -> list[dict]:
     """Grade every student, write out/grades.csv, and return its rows. Students already graded are skipped."""
-    holes = chosen(which)
+    holes = select_holes(which)
     todo = [(s, 0) for s in submission.students(folder)]
     count, begun, rows = len(todo), time.monotonic(), {}
     for s, _ in list(todo):
@@ -152,7 +152,7 @@ def grade_all(folder: Path, which: str, out: Path, seed: int = 0, workers: int =
         finally:
             for w in busy:
                 w.end()
-    for path, why in submission.left_out(folder).items():
+    for path, why in submission.find_ignored(folder).items():
         say(f"{submission.label(path.name)}: {why}")
         rows[path.name] = {"name": submission.label(path.name), "unjudged": why}
     table = [rows[n] for n in sorted(rows)]
@@ -173,7 +173,7 @@ def _stands(out: Path, student: Path, holes: Sequence, seed: int) -> bool:
     if '"state:unjudged"' in (out / "results.json").read_text("utf-8"):
         return False
     before = (out / "key").read_text(encoding="utf-8")
-    submission.taken(student, out / "work", holes)
+    submission.copy_answers(student, out / "work", holes)
     return before == submission.key(out / "work", holes, seed)
 
 
@@ -256,7 +256,7 @@ def _work(options: argparse.Namespace, holes: Sequence) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    holes = chosen(options.chapter)
+    holes = select_holes(options.chapter)
     if not options.folder.is_dir():
         raise ArgumentError(f"there is no folder {options.folder}", got=str(options.folder),
                             fix="WORK=work, or DIR=submissions")

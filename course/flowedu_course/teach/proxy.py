@@ -111,7 +111,7 @@ class Far:
         except Broken:
             raise
         except Exception as error:
-            return {"raise": told(error)}
+            return {"raise": describe_exception(error)}
 
     def _raise(self, said: dict) -> None:
         """Raise the answer's exception, with the answer's line in the traceback."""
@@ -132,7 +132,7 @@ class Far:
         exec(compile("\n" * (line - 1) + "raise _error_", str(self.file), "exec"), {"_error_": error})
 
 
-def told(error: BaseException, line: int = 0) -> dict:
+def describe_exception(error: BaseException, line: int = 0) -> dict:
     """Return an exception as a message."""
     said = {"type": type(error).__name__, "text": str(error)[:2000], "line": line}
     if isinstance(error, SyntaxError):

@@ -44,8 +44,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--only", nargs="+", metavar="2.3", help="exercises, or chapters: no others' answers")
     options = parser.parse_args(arguments)
     try:
-        upto = tree.known(options.upto)
-        names = export(options.out, tree.chosen(options.only, upto) if options.only
+        upto = tree.check_chapter(options.upto)
+        names = export(options.out, tree.select_holes(options.only, upto) if options.only
                        else tree.open_holes(upto, False))
     except FlowError as error:
         print(error, file=sys.stderr)

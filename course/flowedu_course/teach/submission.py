@@ -20,7 +20,7 @@ RESERVED = {"grades.csv", "leaderboard.txt", "leaderboard.html", "results.json",
 LONGEST = 120
 
 
-def taken(folder: Path, to: Path, holes: Iterable) -> dict[str, str]:
+def copy_answers(folder: Path, to: Path, holes: Iterable) -> dict[str, str]:
     """Copy the answers to a folder and return {hole: reason why it has none}.
 
     Links are not followed, because they could lead to the library's answers.
@@ -87,14 +87,14 @@ def key(work: Path, holes: Iterable, seed: int) -> str:
 # ---- a class
 def students(folder: Path) -> list[Path]:
     """Return the folders of students. Raises ArgumentError if no folder is found."""
-    others = left_out(folder)
+    others = find_ignored(folder)
     result = sorted(p for p in folder.iterdir() if p.is_dir() and p not in others)
     if not result:
         raise ArgumentError(f"{folder} has no submissions", expected="a folder for each student", got="none")
     return result
 
 
-def left_out(folder: Path) -> dict[Path, str]:
+def find_ignored(folder: Path) -> dict[Path, str]:
     """Return {path: reason} of entries that are not graded. A plain file is not a submission."""
     reasons = {}
     for path in sorted(folder.iterdir()):

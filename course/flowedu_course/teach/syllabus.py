@@ -20,7 +20,7 @@ from urllib.parse import quote
 from flowedu.errors import ArgumentError, FlowError
 from flowedu_course import course
 from flowedu_course.blocks import slug
-from flowedu_course.teach.grade import chosen
+from flowedu_course.teach.grade import select_holes
 from flowedu_course.teach.report import put
 
 MOST = 16                                          # weeks
@@ -140,7 +140,7 @@ def clock(n: int) -> str:
     return f"{n // 60} h {n % 60:02d} min" if n >= 60 else f"{n} min"
 
 
-def written(chapters: Sequence[course.Chapter], many: int, folder: Path) -> str:
+def write_page(chapters: Sequence[course.Chapter], many: int, folder: Path) -> str:
     """Return the page, with links relative to `folder`."""
     plan = weeks(chapters, many)
     holes = [h for c in chapters for h in c.holes]
@@ -215,9 +215,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if not options.weeks.isdigit():
             raise ArgumentError("WEEKS is no number", expected=f"1 to {MOST}", got=options.weeks,
                                 fix="WEEKS=7, say")
-        numbers = {h.chapter for h in chosen(options.chapters)}
+        numbers = {h.chapter for h in select_holes(options.chapters)}
         some = [c for c in course.chapters() if c.number in numbers]
-        text = written(some, int(options.weeks), options.out.resolve().parent)
+        text = write_page(some, int(options.weeks), options.out.resolve().parent)
         options.out.parent.mkdir(parents=True, exist_ok=True)
         put(options.out, text)
     except FlowError as error:

@@ -81,7 +81,7 @@ def listed(home: Path) -> list[Path]:
                               for n in NOT_OURS))
 
 
-def known(upto: int, home: Path = course.HOME) -> int:
+def check_chapter(upto: int, home: Path = course.HOME) -> int:
     """Return the number of an existing chapter. Raises ArgumentError for others."""
     numbers = [c.number for c in course.chapters(home)]
     if upto not in numbers:
@@ -94,7 +94,7 @@ def open_holes(upto: int, closed: bool, home: Path = course.HOME) -> list:
     return [h for h in course.holes(home) if closed or h.chapter <= upto]
 
 
-def chosen(only: Iterable[str], upto: int, closed: bool = False, home: Path = course.HOME) -> list:
+def select_holes(only: Iterable[str], upto: int, closed: bool = False, home: Path = course.HOME) -> list:
     """Return the open holes with these numbers or chapters. Raises ArgumentError if an entry has none."""
     there = open_holes(upto, closed, home)
     for what in only:
@@ -119,7 +119,7 @@ def export(out: Path, upto: int, closed: bool = False, home: Path = course.HOME,
         and "build" not in out.resolve().relative_to(home.resolve()).parts[:1]):
         raise ArgumentError(f"{out} lies inside of the tree it is made of", expected="a folder beside it",
                             got=str(out))
-    known(upto, home)
+    check_chapter(upto, home)
     holes = open_holes(upto, closed, home) if holes is None else list(holes)
     own = stubs.own_lines(holes)
     texts = {f.relative_to(home): t for f, t in stubs.blank({}, holes).items()}
@@ -241,7 +241,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         closed = options.closed or bool(os.environ.get("CLOSED"))
         made = export(options.out, options.upto, closed, holes=options.only
-                      and chosen(options.only, options.upto, closed))
+                      and select_holes(options.only, options.upto, closed))
     except FlowError as error:
         print(error, file=sys.stderr)
         return 2

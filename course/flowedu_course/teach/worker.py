@@ -181,9 +181,9 @@ def about(f: Any, file: str) -> dict:
 
 
 def raised(error: BaseException, file: str) -> dict:
-    from flowedu_course.teach.proxy import told
+    from flowedu_course.teach.proxy import describe_exception
     lines = [f.lineno for f in traceback.extract_tb(error.__traceback__) if f.filename == file]
-    return told(error, lines[-1] if lines else 0)
+    return describe_exception(error, lines[-1] if lines else 0)
 
 
 def again(said: dict) -> BaseException:

@@ -197,7 +197,7 @@ def grad_and_value(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: 
         has_aux: return (gradient, (value, aux)).
     """
     @functools.wraps(func)
-    def both(*args, **kwargs):
+    def evaluate(*args, **kwargs):
         chosen, put = _select_arguments(args, argnums, "grad")
         f, aux = _split(func, chosen, put, kwargs, has_aux, "grad")
         trace = Trace(f, leaves(chosen))
@@ -210,7 +210,7 @@ def grad_and_value(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: 
         value = trace.value(y)
         return found, ((value, trace.value(aux[0])) if has_aux else value)
 
-    return both
+    return evaluate
 
 
 def value_and_grad(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: bool = False) -> Callable:
@@ -221,8 +221,8 @@ def value_and_grad(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: 
         argnums: index or indices of the differentiated arguments.
         has_aux: return ((value, aux), gradient).
     """
-    both = grad_and_value(func, argnums, has_aux)
-    return functools.wraps(func)(lambda *args, **kwargs: both(*args, **kwargs)[::-1])
+    evaluate = grad_and_value(func, argnums, has_aux)
+    return functools.wraps(func)(lambda *args, **kwargs: evaluate(*args, **kwargs)[::-1])
 
 
 def grad(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: bool = False) -> Callable:
@@ -233,11 +233,11 @@ def grad(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: bool = Fal
         argnums: index or indices of the differentiated arguments.
         has_aux: return (gradient, aux).
     """
-    both = grad_and_value(func, argnums, has_aux)
+    evaluate = grad_and_value(func, argnums, has_aux)
 
     @functools.wraps(func)
     def gradient(*args, **kwargs):
-        found, value = both(*args, **kwargs)
+        found, value = evaluate(*args, **kwargs)
         return (found, value[1]) if has_aux else found
 
     return gradient

@@ -4,7 +4,7 @@ from __future__ import annotations
 import numpy as np
 
 from flowedu.cuda.signature import Parameter, Signature
-from flowedu.errors import CallError, DTypeError, told_value
+from flowedu.errors import CallError, DTypeError, format_value
 
 # NumPy types of C types. Vectors have the type of their elements.
 SCALARS = {
@@ -44,7 +44,7 @@ class Packed:
         if len(arguments) != len(signature.parameters):
             raise CallError(f"{signature.name}: {len(arguments)} arguments for {len(signature.parameters)} "
                             f"parameters",
-                            expected=str(signature), got=", ".join(map(told_value, arguments)) or "nothing")
+                            expected=str(signature), got=", ".join(map(format_value, arguments)) or "nothing")
         self.machine, self.back = machine, []
         self.bytes = b""
         for p, a in zip(signature.parameters, arguments):
@@ -71,7 +71,7 @@ class Packed:
             return np.uint64(int(x))
         raise DTypeError(f"{signature.name}: {p.name} must be an array",
                          expected=f"`{p.text}`: {_describe_type(p)}",
-                         got=told_value(x), fix="np.array([...], dtype), or an array on the device")
+                         got=format_value(x), fix="np.array([...], dtype), or an array on the device")
 
     def _copy_to_device(self, x: np.ndarray, writes: bool):
         if x.size == 0:
@@ -110,7 +110,7 @@ def _check_dtype(signature: Signature, p: Parameter, dtype: np.dtype, size: int,
     if dtype != wanted and not (dtype.kind == "c" and dtype.itemsize == wanted.itemsize * width):
         raise DTypeError(f"{signature.name}: {p.name} has the wrong dtype",
                          expected=f"`{p.text}`: {_describe_type(p)}",
-                         got=told_value(x), fix=f"{p.name}.astype(np.{wanted.name})")
+                         got=format_value(x), fix=f"{p.name}.astype(np.{wanted.name})")
     if size * dtype.itemsize % (wanted.itemsize * width):
         raise DTypeError(f"{signature.name}: {p.name} ends in a part of a {p.type[:-1]}",
                          expected=f"`{p.text}`: a multiple of {width} numbers", got=f"{size} numbers")
@@ -129,7 +129,7 @@ def scalar(signature: Signature, p: Parameter, x):
             fields = [(c, known[0]) for c in "xyzw"[:known[1]]]
             return np.array(tuple(x), np.dtype(fields, align=True))[()]
         raise DTypeError(f"{signature.name}: {p.name} is a {p.type}", expected=f"`{p.text}`: " + (
-            f"{known[1]} numbers" if known else "a NumPy scalar of the same bytes"), got=told_value(x))
+            f"{known[1]} numbers" if known else "a NumPy scalar of the same bytes"), got=format_value(x))
     dtype = known[0]
     if isinstance(x, np.ndarray) and x.ndim == 0:
         x = x[()]
@@ -139,7 +139,7 @@ def scalar(signature: Signature, p: Parameter, x):
         truncates = dtype.kind != "f" and isinstance(x, (float, np.floating))
         raise DTypeError(f"{signature.name}: {p.name} must be "
                          f"{'an integer' if dtype.kind in 'iu' else 'a number'}",
-                         expected=f"`{p.text}`: a {dtype.name}", got=told_value(x),
+                         expected=f"`{p.text}`: a {dtype.name}", got=format_value(x),
                          fix=f"int({p.name})" if truncates else "a number here; arrays go to parameters "
                          "with a *")
     if dtype.kind in "iu":

@@ -31,7 +31,7 @@ from flowedu.core.values.dtype import BY_CODE, HALVES, float32
 from flowedu.core.values.spec import Spec
 from flowedu.core.values.thread_state import thread_state
 from flowedu.cuda import again
-from flowedu.cuda.faults import check, said
+from flowedu.cuda.faults import check, raise_driver_error
 from flowedu.cuda.launch import CHECK, SINGULAR
 from flowedu.cuda.machine import machine
 from flowedu.cuda.memory import device_memory
@@ -154,7 +154,7 @@ def _start(entry: Entry, ready: Ready, inputs: list, outputs: list, drawn: tuple
             machine().driver.Context.synchronize()
             look(place - 1)
     except BaseException as e:
-        said(entry.op.name, e)
+        raise_driver_error(entry.op.name, e)
         raise
 
 
@@ -227,8 +227,8 @@ def look(index: int) -> None:
         error = index_error(readers[-1], (), status[1])
         if len(readers) > 1:
             names = ", ".join(op.name for op in readers)
-            error.told(problem=f"{names}: in one of these an index is out of range: {status[1]}",
-                       fix="FLOWEDU_CUDA_BLOCKING=1 tells which, where it is called")
+            error.with_texts(problem=f"{names}: in one of these an index is out of range: {status[1]}",
+                             fix="FLOWEDU_CUDA_BLOCKING=1 tells which, where it is called")
         raise error
 
 

@@ -23,7 +23,7 @@ DEFAULT = 1                                              # the number of the def
 ORDINAL = 9                                              # CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
 
 
-def here(index: int) -> int:
+def current_handle(index: int) -> int:
     """Return the number of a device's current stream, as other libraries receive it."""
     return current_stream(index).cuda_stream or DEFAULT
 
@@ -34,12 +34,12 @@ def handed_over(index: int, stream: int | None) -> None:
         raise ArgumentError("__dlpack__: stream is not a stream of CUDA", got=repr(stream),
                             expected="1 (the default stream), 2 (that of a thread), a stream's number, "
                             "None or -1", fix="0 could mean either of the first two: pass 1")
-    ours, theirs = here(index), DEFAULT if stream is None else stream
+    ours, theirs = current_handle(index), DEFAULT if stream is None else stream
     if ours != theirs and theirs != DEFAULT:             # the default stream waits for all others
         current_stream(index).synchronize()              # PyCUDA cannot make a foreign stream wait
 
 
-def taken(x: Any) -> Tensor:
+def import_array(x: Any) -> Tensor:
     """Return a tensor over the memory of an object with __cuda_array_interface__, which it keeps alive.
 
     Raises DeviceError: the memory is not on a GPU; ShapeError, ArgumentError, DTypeError: a tensor cannot
@@ -64,7 +64,7 @@ def taken(x: Any) -> Tensor:
     address, readonly = interface["data"]
     index = device_of(int(address)) if address and 0 not in shape else machine().use()
     stream = interface.get("stream")
-    if stream is not None and stream != here(index):
+    if stream is not None and stream != current_handle(index):
         with machine().on(index):
             machine().driver.Context.synchronize()
     return on_gpu(int(address or 0), shape, strides, dtype, index, bool(readonly), x, Tensor)

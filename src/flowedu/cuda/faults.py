@@ -61,11 +61,11 @@ class check:
 
     def __exit__(self, *exc) -> None:
         if exc[1] is not None:
-            said(self.what, exc[1], self.at)
+            raise_driver_error(self.what, exc[1], self.at)
 
 
-def said(what: str, e: BaseException, at: str = "") -> None:
+def raise_driver_error(what: str, e: BaseException, at: str = "") -> None:
     """Raise a driver error as flowedu's. Other exceptions are ignored."""
     if isinstance(e, machine().driver.Error):
         error = raised(e, machine())
-        raise error.told(problem=f"{what}: {error.problem}", at=error.at or at or user_line()) from None
+        raise error.with_texts(problem=f"{what}: {error.problem}", at=error.at or at or user_line()) from None

@@ -18,8 +18,8 @@ def cache_folder() -> Path:
     return Path(xdg or Path.home() / ".cache", "flowedu", "cuda")
 
 
-def made_once(kind: str, ending: str, parts: tuple[str, ...], make: Callable[[Path], Path],
-              saying: str = "") -> bytes:
+def build_once(kind: str, ending: str, parts: tuple[str, ...], make: Callable[[Path], Path],
+               saying: str = "") -> bytes:
     """Return the contents of the file that `make(empty folder)` returns, cached on disk by `parts`.
 
     saying: text that a terminal shows while `make` runs.

@@ -6,7 +6,7 @@ from flowedu.cuda.faults import raised
 from flowedu.cuda.machine import machine
 from flowedu.cuda.signature import Signature, signatures
 from flowedu.cuda.source import compiled, symbol
-from flowedu.errors import ArgumentError, NameKeyError, told_value
+from flowedu.errors import ArgumentError, NameKeyError, format_value
 from flowedu.errors.nearest import nearest
 
 
@@ -82,7 +82,7 @@ def kernel(source: str, options: tuple[str, ...] = ()) -> Kernels:
         DeviceError: the machine has no GPU, and FLOWEDU_CUDA is not "sim".
     """
     if not isinstance(source, str):
-        raise ArgumentError("kernel: the source is not a text", expected="CUDA C", got=told_value(source))
+        raise ArgumentError("kernel: the source is not a text", expected="CUDA C", got=format_value(source))
     return Kernels(source, options)
 
 

@@ -185,10 +185,10 @@ def scratch(stream: Any, size: int) -> int:
 
 # ---- constants, such as the rows that resize reads, are kept on the device
 KEPT: dict[tuple, Any] = {}
-asked: list | None = None  # if a list, it receives the allocations of `kept`
+asked: list | None = None  # if a list, it receives the allocations of `address_of_constants`
 
 
-def kept(numbers: Sequence[int] | Sequence[float], letter: str) -> int:
+def address_of_constants(numbers: Sequence[int] | Sequence[float], letter: str) -> int:
     """Return the address of constant numbers on the device; letter: q for int64, d for double."""
     m = machine()
     key = m.use(), letter, tuple(numbers)

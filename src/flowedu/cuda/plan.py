@@ -67,8 +67,8 @@ def prepared(step: Step) -> Ready:
         try:
             entry.launched = Ready(entry)
         except FlowError as e:
-            raise e.told(problem=f"{step.name}: {e.problem}", at=step.node.line if step.node is not None
-                         else "", fix="compute it outside the graph, or run the graph on the CPU") from None
+            raise e.with_texts(problem=f"{step.name}: {e.problem}", at=step.node.line if step.node is not None
+                               else "", fix="compute it outside the graph, or run the graph on the CPU") from None
     return entry.launched
 
 
@@ -118,7 +118,7 @@ class DeviceExecutor:
             except OutOfMemoryError as e:
                 if not plan.arena:
                     raise e from None
-                raise arena_out_of_memory(plan).told(problem=e.problem, expected=e.expected) from None
+                raise arena_out_of_memory(plan).with_texts(problem=e.problem, expected=e.expected) from None
             self.base = self.memory.address
             regions = [(self.base + at, b.nbytes) for b, at in self.offsets.items()]
             self.ends = Ends(self.base, size, plan.buffers, regions) if machine().checks else None
@@ -324,8 +324,8 @@ class DeviceExecutor:
             look(self.index)
         except KernelError as e:
             where = self.plan.graph.name if step is None else f"{self.plan.graph.name}: {step.name}"
-            raise e.told(problem=f"{where}: {e.problem}", at=step.node.line if step and step.node
-                         else e.at) from None
+            raise e.with_texts(problem=f"{where}: {e.problem}", at=step.node.line if step and step.node
+                               else e.at) from None
 
     def times(self, arguments: tuple, repeats: int = 20) -> list[float]:
         """Return the seconds of each call: the least of `repeats` runs. Writes variables, as `run` does."""

@@ -56,7 +56,7 @@ def together(programs: Iterable[Key]) -> None:
     new = {name_of(*key): key for key in programs if not _single(key[0])}
     new = {name: key for name, key in new.items() if name not in _chains}
     if new:
-        module = Module(HEAD + "\n".join([text("elementwise.h"), *(written(name, *key)
+        module = Module(HEAD + "\n".join([text("elementwise.h"), *(write_kernel(name, *key)
                                                                    for name, key in new.items())]))
         _chains.update({name: (module, name) for name in new})
 
@@ -99,7 +99,7 @@ def group_source(name: str, code: int) -> str:
     for n in sorted(n for n, c in TILES if c == code and _kind(n) == _kind(name) and n not in CONVERSIONS):
         arity = TILES[n, code][2]
         codes = (6, code, code) if n == "where" else (code,) * arity
-        parts.append(written(f"{n}_{BY_CODE[code].name}", Formula.single(n, arity), codes))
+        parts.append(write_kernel(f"{n}_{BY_CODE[code].name}", Formula.single(n, arity), codes))
     return HEAD + "\n".join(parts)
 
 
@@ -109,7 +109,7 @@ def name_of(formula: Formula, codes: tuple[int, ...]) -> str:
     return "chain_" + hashlib.sha256(key.encode()).hexdigest()[:16]
 
 
-def written(name: str, formula: Formula, codes: tuple[int, ...]) -> str:
+def write_kernel(name: str, formula: Formula, codes: tuple[int, ...]) -> str:
     """Return the CUDA C of a program."""
     types = formula.types(name, [BY_CODE[c] for c in codes])
     c = {slot: TYPES[t.code] for slot, t in types.items()}

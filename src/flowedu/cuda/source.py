@@ -7,7 +7,7 @@ import struct
 import subprocess
 from pathlib import Path
 
-from flowedu.cuda.folders import made_once
+from flowedu.cuda.folders import build_once
 from flowedu.cuda.signature import WRAP
 from flowedu.errors import DeviceError, KernelError
 
@@ -63,8 +63,8 @@ def cubin(text: str, arch: str, options: tuple[str, ...] = (), source: str = "")
             raise make_compile_error(done.stderr + done.stdout, source or text)
         return folder / "kernel.cubin"
 
-    return made_once("cubins", ".cubin", (text, arch, *options, _version(str(cuda_toolkit.nvcc))), make,
-                     f"compiling kernels for {arch} ...")
+    return build_once("cubins", ".cubin", (text, arch, *options, _version(str(cuda_toolkit.nvcc))), make,
+                      f"compiling kernels for {arch} ...")
 
 
 def make_compile_error(output: str, source: str) -> KernelError:

@@ -13,7 +13,7 @@ import types
 
 from flowedu.core.eager.dispatch import TensorBase
 from flowedu.diagnostics.parameters import fits, of_type, retyped, wants_tensor
-from flowedu.errors import CallError, FlowError, NotATensorError, ours, told_value
+from flowedu.errors import CallError, FlowError, NotATensorError, format_value, ours
 from flowedu.errors.nearest import nearest
 
 _LIBRARIES = {*sys.stdlib_module_names, "numpy", "PIL", "onnx", "_cython_3"}
@@ -168,7 +168,7 @@ def _parameters(parameters: list[inspect.Parameter], required: bool = False) -> 
 def _arguments(args: list, kwargs: dict) -> str:
     """Return a short form of the arguments of a call: `float32[2, 3], dim=0`."""
     def short(x) -> str:
-        text = told_value(x)
+        text = format_value(x)
         return text.split(" ", 2)[2] if isinstance(x, (bool, int, float, str)) else text
 
     return ", ".join([*map(short, args), *(f"{k}={short(v)}" for k, v in kwargs.items())])
@@ -220,7 +220,7 @@ def _tell_whose(name: str, bound: list, error: NotATensorError) -> NotATensorErr
     if target is None:
         return _wrong_type(name, bound, error)           # the value was converted inside
     fix = f"wrap it: flow.tensor({target[0]})" if "wrap it" in error.fix else error.fix
-    return error.told(problem=f"{name}: {target[0]} is not a tensor", fix=fix).with_traceback(None)
+    return error.with_texts(problem=f"{name}: {target[0]} is not a tensor", fix=fix).with_traceback(None)
 
 
 def _wrong_type(name: str, bound: list, error: Exception) -> FlowError | None:
@@ -241,7 +241,7 @@ def _wrong_type(name: str, bound: list, error: Exception) -> FlowError | None:
     else:
         better = CallError(f"{name}: {place} is of a type that does not work here",
                            expected=of_type(p) or f"a value that the docstring of {name} says",
-                           got=told_value(culprit), fix=retyped(name, place, culprit, p))
+                           got=format_value(culprit), fix=retyped(name, place, culprit, p))
     better.__cause__ = error
     return better
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 
 from flowedu.core.eager.dispatch import TensorBase, is_grad_enabled
 from flowedu.diagnostics import explain
-from flowedu.errors import CallError, UnsupportedError, told_value
+from flowedu.errors import CallError, UnsupportedError, format_value
 from flowedu.tensor.modes import no_grad
 from flowedu.tensor.promotion import can_cast
 
@@ -69,7 +69,7 @@ def into(out, function: Callable, args: list, kwargs: dict, parameters: Mapping)
     outs = list(out) if isinstance(out, (tuple, list)) else [out]
     for x in outs:
         if not isinstance(x, TensorBase):
-            raise CallError(f"{function.name}: out is not a tensor", expected="a tensor", got=told_value(x),
+            raise CallError(f"{function.name}: out is not a tensor", expected="a tensor", got=format_value(x),
                             fix="out=flow.empty_like(...)")
     if is_grad_enabled() and any(x.requires_grad for x in (*tensors, *outs)):
         raise UnsupportedError(f"{function.name}: with out= there is no gradient, and an argument "

@@ -18,7 +18,7 @@ def lay_at(layout: Layout) -> GlobalLayout:
     return layout_of(placement("cpu", ranks), tuple(map(of_text, layout.sbp)))
 
 
-def laid(x: Tensor, global_layout: GlobalLayout) -> Tensor:
+def value_in_layout(x: Tensor, global_layout: GlobalLayout) -> Tensor:
     """Return the value of a tensor in this layout, eagerly, also while a graph is being built.
 
     A local one is the whole value.

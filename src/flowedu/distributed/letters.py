@@ -47,7 +47,7 @@ class Correspondent:
         self._line({"text": text, "seal": self._seal(self.who, self.sent, text)})
         self.sent += 1
 
-    def understood(self, line: bytes) -> dict:
+    def decode(self, line: bytes) -> dict:
         """Return the message in a line.
 
         Raise CommError if it is not a message, and NotSealed if it was written without the secret.

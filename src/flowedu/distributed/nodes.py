@@ -118,7 +118,7 @@ class Gathering:
             for line in visitor.lines(arrived):
                 if not visitor.theirs:
                     visitor.greeted(line)
-                elif self._welcome(visitor, address, visitor.understood(line)):
+                elif self._welcome(visitor, address, visitor.decode(line)):
                     return True
         except NotSealed as error:
             self.refused += 1
@@ -257,7 +257,7 @@ def other(o: argparse.Namespace) -> int:
         with on_signals(leave):
             part.wait()
         try:
-            code = letters.understood(letters.hear()).get("code")
+            code = letters.decode(letters.hear()).get("code")
         except CommError:
             return 1
         return code if type(code) is int and abs(code) <= 255 else 1
@@ -277,7 +277,7 @@ def join(o: argparse.Namespace, secret: bytes) -> Correspondent:
         letters.greeted(letters.hear())
         letters.greet()
         letters.say(node=o.node_rank, nnodes=o.nnodes, ranks=o.nproc_per_node)
-        answer = letters.understood(letters.hear())
+        answer = letters.decode(letters.hear())
     except NotSealed:
         s.close()
         raise
@@ -294,7 +294,7 @@ def join(o: argparse.Namespace, secret: bytes) -> Correspondent:
 
 def _args(letters: Correspondent) -> list[str]:
     """Return the arguments of this machine's part."""
-    message = letters.understood(letters.hear())
+    message = letters.decode(letters.hear())
     args = message.get("args")
     if not isinstance(args, list) or not all(isinstance(a, str) for a in args):
         raise CommError("launch: machine 0 ended before all had started", got=ascii(message)[:60], at="",

@@ -49,7 +49,7 @@ def main_module(start: dict) -> types.ModuleType:
     return module
 
 
-def own(tb):
+def user_traceback(tb):
     """Return a traceback from the script on, without the frames that ran it."""
     first = tb
     while tb is not None and os.path.dirname(os.path.abspath(tb.tb_frame.f_code.co_filename)) == HERE:

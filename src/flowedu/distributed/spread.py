@@ -83,7 +83,7 @@ class Spread:
             node.placement = place_of(node.placement or self.all)
         self.inferred = Inference(graph, Place(self.all, (devices,)), self._sources(), fed=True).run(forward)
         for v in graph.outputs:                                # users get complete logical values
-            wanted = layout("B", self.inferred.own(v).devices[:1])
+            wanted = layout("B", self.inferred.layout_of(v).devices[:1])
             row = Row(v.name, "(fetch)", place_of(wanted), pretty(wanted.sbp))
             if v.kind != "input":
                 self.inferred.bill(row, v, wanted)
@@ -141,12 +141,13 @@ class Spread:
                     self._once(row)
                 else:
                     self._split(row)
-            graph.outputs = [self._parts(v, layout("B", place_of(inferred.own(v))))[0] for v in graph.outputs]
+            graph.outputs = [self._parts(v, layout("B", place_of(inferred.layout_of(v))))[0]
+                             for v in graph.outputs]
         graph.placement = old
 
     def _hold(self, value: GraphValue, parts: tuple[GraphValue, ...]) -> None:
         """Register the parts of `value` in its own layout."""
-        own = self.inferred.own(value)
+        own = self.inferred.layout_of(value)
         self.held[value] = Held(value, self.inferred.layouts[value], {key_of(own): parts[:1] if own.whole
                                                                       else parts})
 

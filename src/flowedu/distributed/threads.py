@@ -61,8 +61,8 @@ def run(k: int, name: str, module: bool, args: list[str]) -> int:
                         print(f"[rank {rank}] exited with code {number}", file=sys.stderr)
                         raise SystemExit(number) from None
                 except BaseException as error:
-                    if not (isinstance(error, CommError) and world.told()):
-                        report(rank, error, script.own(error.__traceback__))
+                    if not (isinstance(error, CommError) and world.mark_reported()):
+                        report(rank, error, script.user_traceback(error.__traceback__))
                     raise
                 finally:
                     sys.stdout.flush()

@@ -54,7 +54,7 @@ def main() -> None:
     except KeyboardInterrupt:
         engine.abort(130)
     except BaseException as error:
-        report(engine.rank, error, script.own(error.__traceback__))
+        report(engine.rank, error, script.user_traceback(error.__traceback__))
         engine.abort(1)
 
 

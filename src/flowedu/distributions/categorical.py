@@ -28,7 +28,7 @@ from flowedu.nn.functional import softplus
 from flowedu.tensor import elementwise as E
 from flowedu.tensor import no_grad
 from flowedu.tensor.creation import arange, eye
-from flowedu.tensor.devices import beside, made_with
+from flowedu.tensor.devices import beside, use_device_of
 from flowedu.tensor.limits import finfo
 from flowedu.tensor.random import multinomial
 from flowedu.tensor.search import data
@@ -68,7 +68,7 @@ class _OfSeveral(Distribution):
     def _outcomes(self) -> int:
         return self.param_shape[-1]
 
-    def _drawn(self, sample_shape):
+    def _draw(self, sample_shape):
         """Draw the number of an outcome for each event."""
         n, batch = as_size(sample_shape), self._batch_shape
         drawn = (multinomial(self.probs.reshape(-1, self._outcomes), math.prod(n), True) if math.prod(n)
@@ -113,7 +113,7 @@ class Categorical(_OfSeveral):
 
     def sample(self, sample_shape=()):
         with no_grad():
-            return self._drawn(sample_shape)
+            return self._draw(sample_shape)
 
     def log_prob(self, value):
         x = cast(self._checked(value), int64)
@@ -123,14 +123,14 @@ class Categorical(_OfSeveral):
 
     def enumerate_support(self, expand: bool = True):
         n = self._outcomes
-        with made_with(self.logits):
+        with use_device_of(self.logits):
             values = arange(n).reshape(n, *(1,) * len(self._batch_shape))
         return values.expand(n, *self._batch_shape) if expand else values
 
 
 def _one_hot(index, like):
     """1 at the index on a new last axis, of like's type and last axis."""
-    with made_with(like):
+    with use_device_of(like):
         return cast(index.unsqueeze(-1) == arange(like.shape[-1]), like.dtype)
 
 
@@ -160,14 +160,14 @@ class OneHotCategorical(_OfSeveral):
 
     def sample(self, sample_shape=()):
         with no_grad():
-            return _one_hot(self._drawn(sample_shape), self.probs)
+            return _one_hot(self._draw(sample_shape), self.probs)
 
     def log_prob(self, value):
         return Categorical(logits=self.logits, validate_args=False).log_prob(self._checked(value).argmax(-1))
 
     def enumerate_support(self, expand: bool = True):
         n = self._outcomes
-        with made_with(self.probs):
+        with use_device_of(self.probs):
             values = eye(n, dtype=self.probs.dtype).reshape(n, *(1,) * len(self._batch_shape), n)
         return values.expand(n, *self._batch_shape, n) if expand else values
 
@@ -227,7 +227,7 @@ class Multinomial(_OfSeveral):
         with no_grad():
             if self.total_count > _FEW and not self.probs.is_lazy:
                 return self._draw_counts(n)
-            return _one_hot(self._drawn((self.total_count, *n)), self.probs).sum(0)
+            return _one_hot(self._draw((self.total_count, *n)), self.probs).sum(0)
 
     def _draw_counts(self, sample_shape):
         """Draw by NumPy, one binomial variable for each outcome."""

@@ -29,7 +29,7 @@ from flowedu.errors import UnsupportedError
 from flowedu.tensor import elementwise as E
 from flowedu.tensor import no_grad
 from flowedu.tensor.creation import arange
-from flowedu.tensor.devices import made_with
+from flowedu.tensor.devices import use_device_of
 from flowedu.tensor.random import poisson
 
 
@@ -54,7 +54,7 @@ class _OfTwo(Distribution):
     def param_shape(self):
         return getattr(self, self._own[-1]).shape
 
-    def both(self):
+    def probabilities(self):
         """Return (p, 1 - p, log(p), log(1 - p)) in float64."""
         if self._own[-1] == "probs":
             p = widen(self.probs)
@@ -63,12 +63,12 @@ class _OfTwo(Distribution):
         return x.sigmoid(), (-x).sigmoid(), -E.softplus(-x), -E.softplus(x)
 
     def _entropy_of_one(self):
-        p, rest, log_p, log_rest = self.both()
+        p, rest, log_p, log_rest = self.probabilities()
         return -times(p, log_p) - times(rest, log_rest)
 
 
 def bernoulli_divergence(p, q):
-    """Return the divergence of Bernoulli variables from their `both()`, without underflow of their probabilities."""
+    """Return the divergence of Bernoulli variables from their `probabilities()`, without underflow."""
     (a, rest_a, log_a, log_rest_a), (b, rest_b, log_b, log_rest_b) = p, q
     gap = a - b
     return deviance(a, b, gap, log_a, log_b) + deviance(rest_a, rest_b, -gap, log_rest_a, log_rest_b)
@@ -106,7 +106,7 @@ class Bernoulli(_OfTwo):
 
     @in_double
     def log_prob(self, value):
-        x, (_, _, log_p, log_rest) = widen(self._checked(value)), self.both()
+        x, (_, _, log_p, log_rest) = widen(self._checked(value)), self.probabilities()
         return times(x, log_p) + times(1 - x, log_rest)
 
     @in_double
@@ -119,7 +119,7 @@ class Bernoulli(_OfTwo):
 
 def _whole(d: Distribution, n: int, expand: bool):
     """0 to n - 1 along a first axis, of the type of the probabilities; expand: for each of the batch."""
-    with made_with(d.probs):
+    with use_device_of(d.probs):
         values = arange(n, dtype=d.probs.dtype).reshape(n, *(1,) * len(d.batch_shape))
     return values.expand(n, *d.batch_shape) if expand else values
 
@@ -159,12 +159,12 @@ class Geometric(_OfTwo):
 
     @in_double
     def log_prob(self, value):
-        _, _, log_p, log_rest = self.both()
+        _, _, log_p, log_rest = self.probabilities()
         return times(widen(self._checked(value)), log_rest) + log_p
 
     @in_double
     def entropy(self):
-        p, rest, log_p, log_rest = self.both()
+        p, rest, log_p, log_rest = self.probabilities()
         return -log_p - times(rest, log_rest) / p
 
 
@@ -210,7 +210,8 @@ class Binomial(_OfTwo):
 
     @in_double
     def log_prob(self, value):
-        k, n, (p, rest, log_p, log_rest) = widen(self._checked(value)), widen(self.total_count), self.both()
+        k, n = widen(self._checked(value)), widen(self.total_count)
+        p, rest, log_p, log_rest = self.probabilities()
         log_n, gap = safe_log(n), k * rest - (n - k) * p                       # gap = k - n p
         ones, zeros = n * p, n * rest
         return (poisson_term(k, ones, log_n + log_p, gap) + poisson_term(n - k, zeros, log_n + log_rest, -gap)

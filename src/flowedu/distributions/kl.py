@@ -83,13 +83,13 @@ def _wide(*tensors):
 @register_kl(Bernoulli, Bernoulli)
 @in_double
 def _bernoulli(p, q):
-    return bernoulli_divergence(p.both(), q.both())
+    return bernoulli_divergence(p.probabilities(), q.probabilities())
 
 
 @register_kl(Binomial, Binomial)
 @in_double
 def _binomial(p, q):
-    y = widen(p.total_count) * bernoulli_divergence(p.both(), q.both())
+    y = widen(p.total_count) * bernoulli_divergence(p.probabilities(), q.probabilities())
     return _infinite_unless(p.total_count <= q.total_count, y)
 
 
@@ -108,7 +108,7 @@ def _one_hot(p, q):
 @register_kl(Geometric, Geometric)
 @in_double
 def _geometric(p, q):
-    a, b = p.both(), q.both()
+    a, b = p.probabilities(), q.probabilities()
     return bernoulli_divergence(a, b) / a[0]
 
 

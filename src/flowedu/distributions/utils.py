@@ -13,7 +13,7 @@ from flowedu.distributions.special import safe_log, safe_log1p
 from flowedu.errors import ArgumentError, NotATensorError
 from flowedu.tensor import Size, enable_grad
 from flowedu.tensor.creation import tensor
-from flowedu.tensor.devices import beside, made_with
+from flowedu.tensor.devices import beside, use_device_of
 from flowedu.tensor.generator import default_generator
 from flowedu.tensor.limits import finfo
 from flowedu.tensor.random import normal_of, uniform_of
@@ -31,12 +31,12 @@ def broadcast_all(*values):
     first = next((v for v in values if isinstance(v, TensorBase)), None)
     kind = default_float() if first is None else first.dtype
 
-    def made(v):
+    def to_tensor(v):
         if isinstance(v, TensorBase):
             return v
         return tensor(v, dtype=kind) if first is None else beside(tensor(v, dtype=kind), first)
 
-    return tuple(broadcast_tensors(*map(made, values)))
+    return tuple(broadcast_tensors(*map(to_tensor, values)))
 
 
 def as_size(shape: Any) -> Size:
@@ -95,13 +95,13 @@ def logits_to_probs(logits, is_binary: bool = False):
 # ---- samples from the default generator
 def uniform(shape: Sequence[int], like):
     """Draw uniform numbers in (0, 1), with the dtype and device of `like`."""
-    with made_with(like):
+    with use_device_of(like):
         return uniform_of(tuple(shape), like.dtype, 0, 1).clamp(min=finfo(like.dtype).tiny)
 
 
 def normal(shape: Sequence[int], like):
     """Draw standard normal numbers with the dtype and device of `like`."""
-    with made_with(like):
+    with use_device_of(like):
         return normal_of(tuple(shape), like.dtype, 0, 1)
 
 

@@ -92,7 +92,7 @@ def user_place(frame=None) -> tuple[str, int] | None:
     return best and best[1:]
 
 
-def told_line(place: tuple[str, int] | None) -> str:
+def format_location(place: tuple[str, int] | None) -> str:
     """Return `file.py:12: source text` for a place; "" for None.
 
     Args:
@@ -113,7 +113,7 @@ def user_line(frame=None) -> str:
     Args:
         frame: Python frame to start from; default: the caller's.
     """
-    return told_line(user_place(frame or sys._getframe(1)))
+    return format_location(user_place(frame or sys._getframe(1)))
 
 
 class FlowError(Exception):
@@ -140,7 +140,7 @@ class FlowError(Exception):
         parts = (("at", self.at), ("expected", self.expected), ("got", self.got), ("fix", self.fix))
         return "\n".join([self.problem, *(f"  {label + ':':<10}{text}" for label, text in parts if text)])
 
-    def told(self, **changed: str) -> FlowError:
+    def with_texts(self, **changed: str) -> FlowError:
         """Set other texts for `problem`, `expected`, `got`, `fix`, or `at`, in a caller with more information.
 
         Return the error.
@@ -195,12 +195,12 @@ class NotATensorError(DTypeError):
         if x is None or isinstance(x, str):
             remedy = ("look at what made it: it returned None" if x is None
                       else "use numbers: flow.tensor([1.0, 2.0])")
-        super().__init__(f"{what}: {name} is not a tensor", expected="a flow.Tensor", got=told_value(x),
+        super().__init__(f"{what}: {name} is not a tensor", expected="a flow.Tensor", got=format_value(x),
                          fix=remedy)
         self.culprit = x
 
 
-def told_value(x) -> str:
+def format_value(x) -> str:
     """Describe a value: `the int 2`, `a list of 3`, `float32[2, 3]`, `float32 NumPy array of shape (2, 3)`.
 
     Args:
@@ -223,6 +223,10 @@ def told_value(x) -> str:
         return numbers if home == "flowedu" else f"a {home}.{kind}, {numbers}"
     return (f"the function {getattr(x, '__name__', kind)}" if callable(x) and not hasattr(x, "forward")
             else f"a {kind}")
+
+
+# Earlier names, which programs use.
+told_line, told_value = format_location, format_value
 
 
 class ArgumentError(FlowError, ValueError, RuntimeError):

@@ -66,5 +66,5 @@ def no_kernel(op, specs: Sequence, attrs: tuple, outs: Sequence, types: Sequence
             if op.kernel_for(again, made, op.bind(again, given, outs=made))[0] is not None:
                 there.append(t.name)
     error = refused(op.name, there, ", ".join(map(str, specs)) or came.name)
-    error.told(fix=mixed(error.fix, *(s.dtype for s in specs if s.dtype.is_floating_point)))
+    error.with_texts(fix=mixed(error.fix, *(s.dtype for s in specs if s.dtype.is_floating_point)))
     return error

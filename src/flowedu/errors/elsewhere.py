@@ -5,7 +5,7 @@ tests/errors checks that every name in a replacement exists.
 from __future__ import annotations
 
 from flowedu.errors.element_types import HOLDS
-from flowedu.errors.left_out import left_out
+from flowedu.errors.left_out import find_row
 from flowedu.errors.oneflow04 import REASONS
 
 # {name, or path if the name alone is ambiguous ("x." for an object of a module): the replacement}
@@ -44,8 +44,8 @@ def elsewhere(prefix: str, name: str) -> str | None:
     """
     import numpy as np
 
-    row = None if prefix + name in ON_DEVICE else left_out((prefix + name).removeprefix("flow."))
-    found = row.told() if row else ON_DEVICE.get(prefix + name) or ON_DEVICE.get(name)
+    row = None if prefix + name in ON_DEVICE else find_row((prefix + name).removeprefix("flow."))
+    found = row.format_fix() if row else ON_DEVICE.get(prefix + name) or ON_DEVICE.get(name)
     if found or prefix not in ("flow.", "flow.linalg."):
         return found
     home = np.linalg if prefix == "flow.linalg." else np

@@ -16,7 +16,7 @@ class Row(NamedTuple):
     why: str
     instead: str
 
-    def told(self) -> str:
+    def format_fix(self) -> str:
         """Return the fix that an error message shows."""
         return f"{self.instead} ({self.what}: {self.why})"
 
@@ -121,7 +121,7 @@ LEFT_OUT = (
 NAMED: dict[str, Row] = {name: row for row in LEFT_OUT for name in row.names.split()}
 
 
-def left_out(path: str) -> Row | None:
+def find_row(path: str) -> Row | None:
     """Return the row of a name of flow or torch, or the row of a parent: jit.save has the row of jit.
 
     torch.fft, which differs from flow.fft, has the row of the names below it.

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from flowedu.errors import MissingAttributeError, told_line, user_place
+from flowedu.errors import MissingAttributeError, format_location, user_place
 from flowedu.errors.elsewhere import elsewhere
 
 FEW = 24                                             # names that a message lists
@@ -108,7 +108,7 @@ class UnknownNameError(MissingAttributeError):
         self.expected = f"one of {', '.join(names)}" if 0 < len(names) <= FEW else ""
         if close:
             self.expected = f"perhaps {close!r}"
-        self.got, self.at = repr(name), told_line(self._place)
+        self.got, self.at = repr(name), format_location(self._place)
         self.fix = (there or (f"{prefix}{close}" if close else f"dir({prefix.rstrip('.') or 'x'}) lists the "
                               f"names there are"))
         return vars(self)[attribute]

@@ -13,7 +13,7 @@ from flowedu.errors import (
     OutOfMemoryError,
     ShapeError,
     UnsupportedError,
-    told_value,
+    format_value,
 )
 
 
@@ -58,7 +58,7 @@ def not_a_strategy(placeholder: Any, distribute: Any) -> CheckError:
 
 def wrong_argument(where: str, problem: str, dtype: Any, shape: Sequence, value: Any) -> CheckError:
     return CheckError(f"{where}: {problem}", expected=f"a {dtype} array of shape {shape}",
-                      got=told_value(value), fix="pass such an array")
+                      got=format_value(value), fix="pass such an array")
 
 
 def wrong_number_of_arguments(name: str, defs: Any, parameters: Any, args: Any) -> CheckError:
@@ -80,7 +80,7 @@ def batch_axis_range(what: str, rank: int, axis: Any) -> CheckError:
 
 def not_numbers(where: str, dtype: Any, value: Any) -> DTypeError:
     return DTypeError(f"{where}: the elements are not numbers", expected=f"numbers, to be cast to {dtype}",
-                      got=told_value(value), fix="convert them first, for example x.astype(np.float32)")
+                      got=format_value(value), fix="convert them first, for example x.astype(np.float32)")
 
 
 def no_placeholder(name: str, parameter: str, tree: Any, missing: Any) -> UnsupportedError:
@@ -92,7 +92,7 @@ def no_placeholder(name: str, parameter: str, tree: Any, missing: Any) -> Unsupp
 
 def wrong_return(name: str, returns: Any, value: Any) -> CheckError:
     return CheckError(f"{name}: the returned value does not match the return annotation",
-                      expected="None" if returns is None else "a blob", got=told_value(value),
+                      expected="None" if returns is None else "a blob", got=format_value(value),
                       fix=suggest_return(value))
 
 
@@ -170,7 +170,8 @@ def shape_not_a_tuple(what: str, shape: Any) -> CheckError:
         fix = f"write {tuple(shape)}"
     elif isinstance(shape, int):
         fix = f"write ({shape},): the comma makes the tuple"
-    return CheckError(f"{what}: the shape must be a tuple", expected="a tuple of ints", got=told_value(shape),
+    return CheckError(f"{what}: the shape must be a tuple", expected="a tuple of ints",
+                      got=format_value(shape),
                       fix=fix)
 
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from flowedu.diagnostics.explain import binds
 from flowedu.diagnostics.habits import again, habitual, into
-from flowedu.errors import UnsupportedError, told_value
+from flowedu.errors import UnsupportedError, format_value
 from flowedu.mock.differences import ANY, IDLE, PLACES, RENAMED, Idle
 
 
@@ -103,4 +103,4 @@ def _leave(name: str, row: Idle, value) -> None:
         known = " or ".join(str(v) for v in row.values)
         raise UnsupportedError(f"{name}: {row.argument} cannot be followed",
                                expected=f"{row.argument}={known}: {row.why}",
-                               got=told_value(value), fix=row.fix)
+                               got=format_value(value), fix=row.fix)

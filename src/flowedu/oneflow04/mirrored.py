@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from flowedu.core.values.placeholder import ArgBlobDef, cast
-from flowedu.errors import CheckError, told_value
+from flowedu.errors import CheckError, format_value
 
 
 class MirroredTensorDef(ArgBlobDef):
@@ -35,7 +35,7 @@ class MirroredTensorDef(ArgBlobDef):
         if value.size > prod(self.shape):
             raise CheckError(f"{where}: the array is larger than the placeholder",
                              expected=f"at most {prod(self.shape)} elements, {self.shape}",
-                             got=told_value(value),
+                             got=format_value(value),
                              fix="the placeholder's shape is the largest a device may get: raise it, or "
                              "feed less")
         return cast(value, self, where)
@@ -60,7 +60,7 @@ class MirroredTensorListDef(ArgBlobDef):
     def _one_list(self, value: Any, where: str) -> list[np.ndarray]:
         if type(value) is not list:
             raise CheckError(f"{where}: not a list", expected=f"a list of {self.dtype.name} arrays",
-                             got=told_value(value),
+                             got=format_value(value),
                              fix="one list per device: job([[a, b, c]]) for one device")
         for i, v in enumerate(value):
             _check_piece(v, self, f"{where}, array {i}")
@@ -75,7 +75,7 @@ class MirroredTensorListDef(ArgBlobDef):
 
 def _check_per_device(value: Any, where: str, devices: int, wanted: str) -> None:
     if not isinstance(value, (list, tuple)) or len(value) != devices:
-        raise CheckError(f"{where}: one entry per device is needed", expected=wanted, got=told_value(value),
+        raise CheckError(f"{where}: one entry per device is needed", expected=wanted, got=format_value(value),
                          fix="put the array into a list: job([x])" if devices == 1 else
                              f"split the batch: job(np.array_split(x, {devices}))")
 
@@ -83,11 +83,11 @@ def _check_per_device(value: Any, where: str, devices: int, wanted: str) -> None
 def _check_piece(value: Any, defn: ArgBlobDef, where: str) -> None:
     wanted = f"a {defn.dtype.name} array of rank {len(defn.shape)}"
     if type(value) is not np.ndarray:
-        raise CheckError(f"{where}: not a NumPy array", expected=wanted, got=told_value(value),
+        raise CheckError(f"{where}: not a NumPy array", expected=wanted, got=format_value(value),
                          fix=advise_conversion(value))
     if value.ndim != len(defn.shape):
         raise CheckError(f"{where}: the rank does not fit", expected=f"{wanted}, at most {defn.shape}",
-                         got=told_value(value),
+                         got=format_value(value),
                          fix="reshape it; sizes may vary from call to call, the rank may not")
 
 

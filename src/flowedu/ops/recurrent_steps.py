@@ -65,7 +65,7 @@ class Walk:
         t = t + 1 if self.reverse else t - 1
         return at(y, t) if 0 <= t < self.steps else h0
 
-    def some(self, there: AnyTensor, x: AnyTensor) -> AnyTensor:
+    def select(self, there: AnyTensor, x: AnyTensor) -> AnyTensor:
         """Return x where the row goes on, else 0."""
         return where(there, x, zeros(x.shape, x))
 
@@ -95,7 +95,7 @@ def lstm_back(dy: AnyTensor, dh: AnyTensor, dc: AnyTensor, w: AnyTensor, lengths
         found = concat(_plus(c * g, more[0]) * i * (1 - i), _plus(c * at(cells, before),
                                                                   more[1]) * f * (1 - f),
                        _plus(c * i, more[2]) * _slope(g), _plus(d * cell, more[3]) * o * (1 - o), axis=1)
-        dgiven[t] = walk.some(there, found)
+        dgiven[t] = walk.select(there, found)
         dh, dc = where(there, matmul(dgiven[t], w), d), where(there, c * f, dc)
     if dcells is not None:
         dc = dc + at(dcells, walk.steps if reverse else 0)
@@ -116,8 +116,8 @@ def gru_back(dy: AnyTensor, dh: AnyTensor, w: AnyTensor, lengths: AnyTensor, h0:
         dn = _plus(d * (1 - z), more[2]) * _slope(n)
         dz = _plus(d * (walk.before(t, h0, y) - n), more[1]) * z * (1 - z)
         dr = _plus(dn * p, more[0]) * r * (1 - r)
-        dgiven[t] = walk.some(there, concat(dr, dz, dn, axis=1))
-        dmixed[t] = walk.some(there, concat(dr, dz, _plus(dn * r, more[3]), axis=1))
+        dgiven[t] = walk.select(there, concat(dr, dz, dn, axis=1))
+        dmixed[t] = walk.select(there, concat(dr, dz, _plus(dn * r, more[3]), axis=1))
         dh = where(there, d * z + matmul(dmixed[t], w), d)
     shape = (*dy.shape[:2], w.shape[0])
     return stacked(dgiven, shape, dy), stacked(dmixed, shape, dy), dh
@@ -130,6 +130,6 @@ def rnn_back(dy: AnyTensor, dh: AnyTensor, w: AnyTensor, lengths: AnyTensor, y: 
     dgiven: list[AnyTensor] = [None] * walk.steps
     for t, there in walk:
         d, value = dh + at(dy, t), at(y, t)
-        dgiven[t] = walk.some(there, relu_grad(d, value) if nonlinearity == "relu" else d * _slope(value))
+        dgiven[t] = walk.select(there, relu_grad(d, value) if nonlinearity == "relu" else d * _slope(value))
         dh = where(there, matmul(dgiven[t], w), d)
     return stacked(dgiven, dy.shape, dy), dh

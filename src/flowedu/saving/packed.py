@@ -72,7 +72,7 @@ def pack_file(write: Callable[[IO[bytes]], None], path: str | os.PathLike) -> No
         write(f)
 
 
-def rest(f: IO[bytes]) -> io.BytesIO:
+def read_rest(f: IO[bytes]) -> io.BytesIO:
     """Return the remaining bytes of the stream. Raise CheckpointFileError for text or an empty stream."""
     data = f.read()
     if not data or not isinstance(data, bytes):

@@ -204,14 +204,15 @@ def load(path: str | os.PathLike | IO[bytes], global_src_rank: int | None = None
         return load_global(path, global_src_rank, map_location)
     move = _mover(map_location)
     if stream or os.path.isfile(path):
-        file = packed.rest(path) if stream else path
+        file = packed.read_rest(path) if stream else path
         if not packed.is_packed(file):
             return {name: move(as_tensor(a)) for name, a in read_file(file).items()}
         with packed.unpacked(file) as directory:
             try:
                 return folder.opened(directory, lambda f: _read(packed.name_of(path), f, move))
             except CheckpointFileError as e:               # replaces the name of the temporary folder
-                raise e.told(problem=e.problem.replace(os.fspath(directory), packed.name_of(path))) from None
+                problem = e.problem.replace(os.fspath(directory), packed.name_of(path))
+                raise e.with_texts(problem=problem) from None
     return folder.opened(path, lambda f: _read(path, f, move))
 
 

@@ -25,8 +25,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import NamedTuple
 
-from flowedu.cuda.folders import made_once
-from flowedu.errors import ArgumentError, KernelError, UnsupportedError, told_value
+from flowedu.cuda.folders import build_once
+from flowedu.errors import ArgumentError, KernelError, UnsupportedError, format_value
 
 KERNELS = Path(__file__).resolve().parents[1] / "_kernels"
 # The same as in setup.py; tests/learn/test_build.py compares them.
@@ -91,16 +91,16 @@ def _compile_cached(source: str, options: Sequence[str]) -> tuple[str, bytes]:
 
     def make(folder: Path) -> Path:
         c, page = _translate(source, folder, name)
-        made_once("cython", ".html", (source, *_versions()), lambda _: page)           # for annotated()
+        build_once("cython", ".html", (source, *_versions()), lambda _: page)           # for annotated()
         return _compile_c(c, folder / f"{name}.so", options)
 
-    return name, b"" if name in sys.modules else made_once("cython", ".so", (name, *_versions()), make)
+    return name, b"" if name in sys.modules else build_once("cython", ".so", (name, *_versions()), make)
 
 
 def annotated(source: str) -> list[Line]:
     """Return every line of a Cython source with its score. Raises KernelError if it does not compile."""
-    page = made_once("cython", ".html", (_text(source), *_versions()),
-                     lambda folder: _translate(source, folder, "kernel")[1]).decode()
+    page = build_once("cython", ".html", (_text(source), *_versions()),
+                      lambda folder: _translate(source, folder, "kernel")[1]).decode()
     scores = {int(n): int(score) for score, n in _SCORED.findall(page)}
     return [Line(i, scores.get(i, 0), text) for i, text in enumerate(source.splitlines(), 1)]
 
@@ -126,7 +126,7 @@ def loops(lines: Sequence[Line]) -> list[Line]:
 def _text(source: str) -> str:
     if not isinstance(source, str):
         raise ArgumentError("build: the source is not a text", expected="Cython, as a str",
-                            got=told_value(source))
+                            got=format_value(source))
     return source
 
 

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from flowedu.core.values.dtype import as_dtype
-from flowedu.errors import ArgumentError, told_value
+from flowedu.errors import ArgumentError, format_value
 
 MAX_DIM, MAX_THREADS = 8, 64
 
@@ -56,7 +56,7 @@ def view(a: np.ndarray) -> View:
     """Return the view of an array. Raises ArgumentError for other types or dtypes, or more than 8 axes."""
     if not isinstance(a, np.ndarray) or a.ndim > MAX_DIM:
         raise ArgumentError("call: an argument is no array",
-                            expected=f"NumPy arrays of at most {MAX_DIM} axes", got=told_value(a))
+                            expected=f"NumPy arrays of at most {MAX_DIM} axes", got=format_value(a))
     steps = [s // a.itemsize for s in a.strides]
     return View(a.ctypes.data, as_dtype(a.dtype).code, a.ndim, (ctypes.c_int64 * MAX_DIM)(*a.shape),
                 (ctypes.c_int64 * MAX_DIM)(*steps))
@@ -81,7 +81,7 @@ class Bound:
         if (type(address) is not int or address <= 0 or type(threads) is not int
             or not 1 <= threads <= MAX_THREADS):
             raise ArgumentError("call: this cannot be called",
-                                got=f"{told_value(address)}, threads={told_value(threads)}",
+                                got=f"{format_value(address)}, threads={format_value(threads)}",
                                 expected=f"the address of a kernel, 1 to {MAX_THREADS} threads")
         self._arrays, self._scratch = arrays, np.full(work + 64, 0xA5, np.uint8)   # keep both alive
         aligned = self._scratch.ctypes.data + -self._scratch.ctypes.data % 64

@@ -14,7 +14,7 @@ from flowedu.core.values import dtype as dt
 from flowedu.errors import DTypeError, ShapeError
 from flowedu.tensor import elementwise as E
 from flowedu.tensor import shapes as S
-from flowedu.tensor.devices import beside, made_with
+from flowedu.tensor.devices import beside, use_device_of
 from flowedu.tensor.dims import reshaped
 from flowedu.tensor.indexing import Parts
 from flowedu.tensor.search import is_lazy
@@ -56,7 +56,7 @@ def put(x: Tensor, index: Index, value: Any, accumulate: bool = False) -> Tensor
     parts = Parts(tuple(x.shape), index)
     if parts.basic and not accumulate:
         return _band(x, parts, value)
-    with made_with(x):
+    with use_device_of(x):
         places = reshaped(_RANGE.call((), (0, 1, x._numel, dt.int64)), tuple(x.shape))
     places = parts.view(places) if parts.basic else parts.picked(parts.view(places))
     value = beside(_value(x, value, tuple(places.shape)), x)
@@ -85,7 +85,7 @@ def _band(x: Tensor, parts: Parts, value: Tensor | Number) -> Tensor:
     if not value._numel:
         return E.clone(x)
     place = (tuple(x.shape), tuple(parts.start), tuple(parts.stop), tuple(parts.step))
-    with made_with(x):
+    with use_device_of(x):
         mask = _op("slice_grad").call((_op("constant").call((), (region, 1, dt.int32)),), place)
     return _op("where").call((cast(mask, dt.bool_), _op("slice_grad").call((value,), place), x), ())
 

@@ -13,7 +13,7 @@ from flowedu.core.grad.tape import run_backward
 from flowedu.core.ops import view
 from flowedu.core.ops.call import current_interpreter
 from flowedu.core.values import thread_state
-from flowedu.errors import CallError, GradientError, LazyTensorError, ShapeError, UnsupportedError, told_value
+from flowedu.errors import CallError, GradientError, LazyTensorError, ShapeError, UnsupportedError, format_value
 from flowedu.tensor.creation import zeros_like
 from flowedu.tensor.devices import made_on
 from flowedu.tensor.hooks import Handle, hook_table
@@ -39,12 +39,12 @@ def _one(t: Tensor) -> Tensor:
 def _seed(t: Tensor, gradient: Tensor | None, number: int = 0) -> Tensor:
     """Return the gradient of an output with which the backward pass starts."""
     if not isinstance(t, Tensor):
-        raise CallError("backward: not a tensor", expected="a tensor", got=told_value(t),
+        raise CallError("backward: not a tensor", expected="a tensor", got=format_value(t),
                         fix="give the output of a computation")
     if not t.requires_grad:
         raise GradientError(f"element {number} of tensors does not require grad and does not have a grad_fn",
                             expected="a tensor computed from one with requires_grad=True",
-                            got=f"{told_value(t)} without a history",
+                            got=f"{format_value(t)} without a history",
                             fix="make an input with requires_grad=True, outside no_grad()")
     if gradient is None:
         if t._numel != 1:
@@ -54,7 +54,7 @@ def _seed(t: Tensor, gradient: Tensor | None, number: int = 0) -> Tensor:
         return _one(t)
     if not isinstance(gradient, Tensor):
         raise CallError("backward: the gradient is not a tensor", expected="a tensor or None",
-                        got=told_value(gradient), fix="flow.ones_like(y), for the output y")
+                        got=format_value(gradient), fix="flow.ones_like(y), for the output y")
     if gradient.shape != t.shape:
         raise ShapeError(f"out_grad's shape must be same as output's ({tuple(gradient.shape)} vs "
                          f"{tuple(t.shape)})", expected=str(tuple(t.shape)), got=str(tuple(gradient.shape)),
@@ -162,7 +162,7 @@ def grad(outputs: Sequence[Tensor] | Tensor, inputs: Sequence[Tensor] | Tensor,
     outs, ins = _list(outputs), _list(inputs)
     for i, x in enumerate(ins):
         if not isinstance(x, Tensor):
-            raise CallError(f"grad: input {i} is not a tensor", expected="tensors", got=told_value(x),
+            raise CallError(f"grad: input {i} is not a tensor", expected="tensors", got=format_value(x),
                             fix="give the tensors made with requires_grad=True")
         if not x.requires_grad:
             raise GradientError("One of the differentiated Tensors does not require grad",

@@ -20,7 +20,7 @@ class _Bits:
                                     "version": 3, "strides": tuple(2 * s for s in x.stride())}
 
 
-def shown(x: Tensor) -> np.ndarray:
+def to_ml_dtypes(x: Tensor) -> np.ndarray:
     """Return the memory as an array of ml_dtypes.bfloat16; raise DTypeError if it is not installed."""
     try:
         import ml_dtypes

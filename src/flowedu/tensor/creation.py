@@ -19,7 +19,7 @@ from flowedu.core.ops.promote import cast, default_float, number_type
 from flowedu.core.values import dtype as dt
 from flowedu.core.values.storage import empty as _empty
 from flowedu.core.values.thread_state import during
-from flowedu.errors import ArgumentError, DTypeError, ShapeError, told_value
+from flowedu.errors import ArgumentError, DTypeError, ShapeError, format_value
 from flowedu.errors.element_types import instead
 from flowedu.errors.once import inert
 from flowedu.ops import order as order_ops
@@ -87,7 +87,7 @@ def as_tensor(data: Any, dtype: dt.dtype | None = None, device: Device | None = 
         return finished(from_numpy(data), device)
     if hasattr(data, "__cuda_array_interface__"):
         gpus.usable("cuda")
-        return as_tensor(gpus.part("exchange").taken(data), dtype, device)
+        return as_tensor(gpus.part("exchange").import_array(data), dtype, device)
     return finished(_make_tensor(data, kind, False), device)
 
 
@@ -111,8 +111,8 @@ def _make_tensor(data: Any, kind: dt.dtype | None, copy: bool) -> Tensor:
     if a.dtype.kind in "OSUV":
         raise DTypeError("tensor: the data are no numbers",
                          expected="numbers, or nested lists or an array of them",
-                         got=told_value(data) if a.dtype.kind in "SUV"
-                         else f"{told_value(data)} of Python objects",
+                         got=format_value(data) if a.dtype.kind in "SUV"
+                         else f"{format_value(data)} of Python objects",
                          fix="flow.tensor([float(word) for word in words]) reads text" if a.dtype.kind in "SU"
                          else
                          "take the numbers out of the objects first")

@@ -39,10 +39,10 @@ class Moved(Custom):
         self.place = x._device
 
     def backward(self, node: TapeNode, douts: list) -> list:
-        return [moved(douts[0], self.place)]
+        return [move_to_place(douts[0], self.place)]
 
 
-def moved(x: Tensor, place: int, non_blocking: bool = False) -> Tensor:
+def move_to_place(x: Tensor, place: int, non_blocking: bool = False) -> Tensor:
     """Return x on a device (0: the CPU, 1 + k: cuda:k), recorded; x itself if it is already on that device.
 
     A global tensor moves to the devices of that kind on the same ranks. non_blocking: pinned memory is still
@@ -100,7 +100,7 @@ class made_on:
         constants_on(self.before)
 
 
-def made_with(x: object) -> made_on:
+def use_device_of(x: object) -> made_on:
     """Return `made_on` with the device of x."""
     return made_on(getattr(x, "_device", 0))
 
@@ -108,13 +108,13 @@ def made_with(x: object) -> made_on:
 def beside(t: Tensor, x: object) -> Tensor:
     """Move t, which was computed in main memory, to the device of x."""
     place = getattr(x, "_device", 0)
-    return moved(t, place) if place and t._device != place else t
+    return move_to_place(t, place) if place and t._device != place else t
 
 
 def on_cpu(name: str, x: Tensor, **attrs: Any) -> Any:
     """Call an op that works in main memory only, and return its result on the device of x."""
     op = REGISTRY[name]
-    out = op(moved(x, 0) if getattr(x, "_device", 0) else x, **attrs)
+    out = op(move_to_place(x, 0) if getattr(x, "_device", 0) else x, **attrs)
     return tuple([beside(y, x) for y in out]) if isinstance(out, tuple) else beside(out, x)
 
 
@@ -171,7 +171,7 @@ def to(self: Tensor, *args: Any, dtype: dt.dtype | None = None, device: Device |
     format = None if memory_format is None else checked("to", memory_format)
     kind = None if dtype is None else dt.as_dtype(dtype, "to: dtype")
     y = view_ops.cast.call((self,), (kind,)) if kind is not None and kind is not self.dtype else self
-    y = moved(y, place, non_blocking) if place != own else y
+    y = move_to_place(y, place, non_blocking) if place != own else y
     if format is not None and format is not preserve_format:
         y = contiguous(y, format)
     if y is not self or not copy:
@@ -188,7 +188,7 @@ def _is_dtype(x: object) -> bool:
 
 def cpu(self: Tensor) -> Tensor:
     """Return a copy in main memory; self if it is already in main memory."""
-    return moved(self, 0) if place_at(self) else self
+    return move_to_place(self, 0) if place_at(self) else self
 
 
 def cuda(self: Tensor, device: Device | None = None, non_blocking: bool = False) -> Tensor:
@@ -290,7 +290,7 @@ def is_pinned(self: Tensor) -> bool:
             and gpus.part("pinned").block_of(self) is not None)
 
 
-connect(move=moved)
+connect(move=move_to_place)
 attach(Tensor, {"to": to, "cpu": cpu, "cuda": cuda, "type": type_, "pin_memory": pin_memory,
                 "record_stream": record_stream, "__cuda_array_interface__": property(cuda_array_interface),
                 "is_pinned": is_pinned})

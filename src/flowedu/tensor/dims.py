@@ -101,7 +101,7 @@ def transposed(x: Tensor, perm: tuple[int, ...]) -> Tensor:
     return x if perm == _ALL[len(perm)] else _TRANSPOSE.call((x,), (perm,))
 
 
-def moved(x: Tensor, source: int, to: int) -> Tensor:
+def move_axis(x: Tensor, source: int, to: int) -> Tensor:
     """Return x with one axis moved to another position."""
     if source == to:
         return x
@@ -110,6 +110,6 @@ def moved(x: Tensor, source: int, to: int) -> Tensor:
     return transposed(x, tuple(order))
 
 
-def kept(shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[int, ...]:
+def keepdim_shape(shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[int, ...]:
     """Return the shape with 1 for every axis in `axes`."""
     return tuple([1 if i in axes else n for i, n in enumerate(shape)])

@@ -14,7 +14,7 @@ from flowedu.tensor import pieces as P
 from flowedu.tensor import return_types
 from flowedu.tensor import shapes as S
 from flowedu.tensor.creation import eye, zeros
-from flowedu.tensor.devices import made_with, on_cpu
+from flowedu.tensor.devices import on_cpu, use_device_of
 from flowedu.tensor.linear import matmul
 from flowedu.tensor.promotion import check_rank, check_tensor
 
@@ -36,7 +36,7 @@ def solved(A: Tensor, B: Tensor) -> Tensor:
 
 def identity(x: Tensor, n: int) -> Tensor:
     """Return the n x n identity with the dtype and device of x."""
-    with made_with(x):
+    with use_device_of(x):
         return eye(n, dtype=x.dtype)
 
 
@@ -225,7 +225,7 @@ def old_svd(input: Tensor, some: bool = True, compute_uv: bool = True) -> return
     """
     u, s, vh = svd(input, not (some and compute_uv))
     if not compute_uv:
-        with made_with(input):
+        with use_device_of(input):
             u, vh = (zeros(*x.shape, dtype=input.dtype) for x in (u, vh))
     return return_types.svd(u, s, S.mT(vh))
 
@@ -250,7 +250,7 @@ def qr(A: Tensor, mode: str = "reduced") -> return_types.linalg_qr:
     else:
         q, r = on_cpu("qr", A, complete=mode == "complete")
     if mode == "r":
-        with made_with(A):
+        with use_device_of(A):
             q = zeros(0, dtype=A.dtype)
     return return_types.linalg_qr(q, r)
 

@@ -22,7 +22,7 @@ from flowedu.tensor import pieces as P
 from flowedu.tensor.creation import tensor
 from flowedu.tensor.destination import finished
 from flowedu.tensor.devices import on_cpu
-from flowedu.tensor.dims import dims, moved, real_dim
+from flowedu.tensor.dims import dims, move_axis, real_dim
 from flowedu.tensor.promotion import check_tensor
 from flowedu.tensor.types import Axes, Device, Placement, Sbp
 
@@ -76,7 +76,7 @@ def _half(what: str, input: Tensor, n: int | None, dim: int, norm: str | None) -
     axis = real_dim(dim, x.ndim, what)
     n = _size(what, x.shape[axis] if n is None else n)
     scale = _scale(what, norm, n, False)
-    return on_cpu("rfft", moved(_fitted(x, axis, n), axis, x.ndim - 1), scale=scale), n, axis
+    return on_cpu("rfft", move_axis(_fitted(x, axis, n), axis, x.ndim - 1), scale=scale), n, axis
 
 
 def rfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
@@ -100,7 +100,7 @@ def rfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = 
         power = spectrum.square().sum(-1)
     """
     y, _, axis = _half("fft.rfft", input, n, dim, norm)
-    return moved(y, y.ndim - 2, axis)
+    return move_axis(y, y.ndim - 2, axis)
 
 
 def irfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
@@ -120,8 +120,8 @@ def irfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None =
     axis = real_dim(dim, x.ndim - 1, "fft.irfft")
     n = _size("fft.irfft", 2 * (x.shape[axis] - 1) if n is None else n)
     scale = _scale("fft.irfft", norm, n, True)
-    y = on_cpu("irfft", moved(_fitted(x, axis, n // 2 + 1), axis, x.ndim - 2), n=n, scale=scale)
-    return moved(y, y.ndim - 1, axis)
+    y = on_cpu("irfft", move_axis(_fitted(x, axis, n // 2 + 1), axis, x.ndim - 2), n=n, scale=scale)
+    return move_axis(y, y.ndim - 1, axis)
 
 
 def fft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
@@ -143,7 +143,7 @@ def fft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = N
     last = real.ndim - 1
     a, b = (P.flip(P.part(x, last, 1, (n + 1) // 2), -1) for x in (real, imaginary))
     y = J.stack([J.cat([real, a], -1), J.cat([imaginary, -b], -1)], -1)
-    return moved(y, y.ndim - 2, axis)
+    return move_axis(y, y.ndim - 2, axis)
 
 
 def mul(a: Tensor, b: Tensor) -> Tensor:

@@ -35,7 +35,7 @@ from flowedu.core.values.spec import broadcast
 from flowedu.errors import ArgumentError, DeviceError, DTypeError, LazyTensorError, ShapeError
 from flowedu.tensor.autograd import forget_grad, keep_grad
 from flowedu.tensor.device import device_of
-from flowedu.tensor.devices import made_with, moved
+from flowedu.tensor.devices import move_to_place, use_device_of
 from flowedu.tensor.overwriting import Overwritten, WroteIntoView
 from flowedu.tensor.promotion import can_cast
 from flowedu.tensor.types import Number
@@ -65,7 +65,7 @@ def write_into(x: Tensor, z: Tensor, what: str = "copy_", since: int | None = No
     if z.dtype is not x.dtype:
         z = _CAST.call((z,), (x.dtype,))
     if z._device != x._device:
-        z = moved(z, x._device)
+        z = move_to_place(z, x._device)
     here, there = x.global_layout, z.global_layout
     if here is not there and top is None and not z.uniform and None in (here, there):
         raise ArgumentError(f"{what}: {'a local' if there is None else 'a global'} tensor cannot be "
@@ -202,7 +202,7 @@ def compute_into(x: Tensor, f: Callable, args: tuple, kwargs: dict, what: str,
     check_writable(x, what)
     since = x.node.seq - 1 if lenient and x.node is not None else tape_position()
     if x._device:
-        with made_with(x):
+        with use_device_of(x):
             z = f(x, *args, **kwargs)
     else:
         z = f(x, *args, **kwargs)

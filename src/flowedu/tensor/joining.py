@@ -13,7 +13,7 @@ from flowedu.errors import ArgumentError, CallError, DTypeError, NotATensorError
 from flowedu.tensor import elementwise as E
 from flowedu.tensor import pieces as P
 from flowedu.tensor import shapes as S
-from flowedu.tensor.devices import made_with
+from flowedu.tensor.devices import use_device_of
 from flowedu.tensor.dims import one_dim, reshaped, transposed
 from flowedu.tensor.promotion import check_rank
 from flowedu.tensor.types import Number
@@ -225,7 +225,7 @@ def _constant_pad(x: Tensor, pairs: list, value: Number) -> Tensor:
     y = _op("slice_grad")(x, **place)
     if value == 0:
         return y
-    with made_with(x):
+    with use_device_of(x):
         inside = _op("slice_grad")(_op("constant")(shape=x.shape, value=1, dtype=bool_), **place)
     return E.where(inside, y, scalar(value, x.dtype, "pad"))
 
@@ -242,7 +242,7 @@ def _mirrored(x: Tensor, axis: int, a: int, b: int, mode: str) -> Tensor:
                          stop=[n + min(b, 0) if i == axis else m for i, m in enumerate(x.shape)],
                          step=(1,) * x.ndim)
         return _mirrored(x, axis, max(a, 0), max(b, 0), mode)
-    with made_with(x):
+    with use_device_of(x):
         places = E.add(_RANGE(start=-a, size=a + n + b, dtype=int64), 0)
     if mode == "replicate":
         places = E.clamp(places, 0, n - 1)
@@ -259,7 +259,7 @@ def _below(x: Tensor, diagonal: int) -> Tensor:
     """Return bools for matrices x: True on and below the diagonal shifted `diagonal` columns to the right."""
     rows, columns = x.shape[-2:]
     diagonal = min(max(diagonal, -rows), columns)
-    with made_with(x):
+    with use_device_of(x):
         return E.ge(reshaped(_RANGE(start=diagonal, size=rows, dtype=int64), (rows, 1)),
                     _RANGE(size=columns, dtype=int64))
 
@@ -381,7 +381,7 @@ def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
                          got=str(tuple(x.shape)), fix="flow.linalg.vander takes a batch of vectors")
     x = x if x.dtype.is_floating_point else cast(x, int64)
     n = x.shape[-1] if N is None else N
-    with made_with(x):
+    with use_device_of(x):
         powers = _RANGE(start=0 if increasing else n - 1, step=1 if increasing else -1, size=n, dtype=int64)
     return E.pow(S.unsqueeze(x, -1), cast(powers, x.dtype))
 

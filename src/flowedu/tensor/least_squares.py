@@ -20,7 +20,7 @@ from flowedu.tensor import reductions as R
 from flowedu.tensor import return_types, running
 from flowedu.tensor import shapes as S
 from flowedu.tensor.creation import zeros
-from flowedu.tensor.devices import made_with, on_cpu
+from flowedu.tensor.devices import on_cpu, use_device_of
 from flowedu.tensor.factors import eigvalsh, identity, mirrored, solved, svdvals
 from flowedu.tensor.joining import cat, stack
 from flowedu.tensor.limits import finfo
@@ -171,7 +171,7 @@ def lstsq(A: Tensor, B: Tensor, rcond: float | None = None, *,
     m, n = A.shape[-2:]
     cut: dict[str, Any] = {"rtol": 0.0} if driver == "gels" else {"rtol": rcond}
     solution = matmul(pinv(A, **cut), B)
-    with made_with(A):
+    with use_device_of(A):
         values, rank = zeros(0, dtype=A.dtype), zeros(0, dtype=dt.int64)
     residuals = S.reshape(solution, -1)[:0]
     if driver != "gels":
@@ -231,7 +231,7 @@ def inv_ex(A: Tensor, *, check_errors: bool = False) -> return_types.linalg_inv_
     """
     check_tensor("linalg.inv_ex", A)
     if check_errors:
-        with made_with(A):
+        with use_device_of(A):
             return return_types.linalg_inv_ex(solved(A, identity(A, A.shape[-1])),
                                               zeros(*A.shape[:-2], dtype=dt.int32))
     a, singular = regular(A)

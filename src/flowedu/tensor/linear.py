@@ -72,7 +72,7 @@ def matmul(input: Tensor, other: Tensor) -> Tensor:
     try:
         y = _of_batches(a, b)
     except ShapeError as e:
-        raise e.told(got=f"a {tuple(input.shape)}, b {tuple(other.shape)}") from None
+        raise e.with_texts(got=f"a {tuple(input.shape)}, b {tuple(other.shape)}") from None
     shape = y.shape if p > 1 else (*y.shape[:-2], y.shape[-1])
     return reshaped(y, shape if q > 1 else shape[:-1])
 

@@ -45,7 +45,7 @@ class WroteIntoView(Custom):
             t = op.call((t,), attrs)
         return t
 
-    def written(self) -> Tensor:
+    def mask(self) -> Tensor:
         """Return a mask of the base's shape that is True inside the view."""
         size = int(np.prod(self.shapes[0]))
         places = self.look(from_numpy(np.arange(size).reshape(self.shapes[0]), int64, self.cls)).numpy()
@@ -57,7 +57,7 @@ class WroteIntoView(Custom):
         d, = douts
         grads: list[Tensor | None] = [None] * len(self.shapes)
         if node.edges[0] is not None:
-            grads[0] = _WHERE.call((self.written(), zeros((), d.dtype), d), ())
+            grads[0] = _WHERE.call((self.mask(), zeros((), d.dtype), d), ())
         if len(grads) > 1:
             grads[1] = self.look(d)
         return grads

@@ -10,7 +10,7 @@ from flowedu.core.ops.define import REGISTRY
 from flowedu.core.values.dtype import int64
 from flowedu.errors import ArgumentError, AxisError, ShapeError
 from flowedu.tensor import elementwise as E
-from flowedu.tensor.devices import made_with
+from flowedu.tensor.devices import use_device_of
 from flowedu.tensor.dims import check_int, one_dim, real_dim, reshaped, sizes
 from flowedu.tensor.dims import dims as axes_of
 from flowedu.tensor.promotion import check_rank
@@ -274,7 +274,7 @@ def flip(input: Tensor, *dims_: Sizes, dims: Axes | None = None) -> Tensor:
     axes = axes_of(order, input.ndim, "flip") if order else ()
     for a in axes:
         n = input.shape[a]
-        with made_with(input):
+        with use_device_of(input):
             places = _op("range").call((), (n - 1 if n else 0, -1, n, int64))
         input = _op("gather").call((input, places), (a,))
     return E.clone(input) if not axes else input

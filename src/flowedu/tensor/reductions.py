@@ -14,7 +14,7 @@ from flowedu.core.values import dtype as dt
 from flowedu.errors import ArgumentError, AxisError, DTypeError, NotATensorError
 from flowedu.tensor import elementwise as E
 from flowedu.tensor import return_types
-from flowedu.tensor.dims import dims, kept, one_dim, reshaped
+from flowedu.tensor.dims import dims, keepdim_shape, one_dim, reshaped
 from flowedu.tensor.promotion import check_rank, wide
 from flowedu.tensor.types import Axes, Number
 
@@ -180,7 +180,7 @@ def argmin(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Tens
 
 
 def _position(what: str, x: Tensor, dim: int | None, keepdim: bool, smallest: bool) -> Tensor:
-    shape = kept(x.shape, tuple(range(x.ndim))) if dim is None or not x.ndim else None
+    shape = keepdim_shape(x.shape, tuple(range(x.ndim))) if dim is None or not x.ndim else None
     if shape is not None:
         if dim is not None:
             one_dim(dim, 0, what)
@@ -188,7 +188,7 @@ def _position(what: str, x: Tensor, dim: int | None, keepdim: bool, smallest: bo
     else:
         axis = one_dim(dim, x.ndim, what)
     _filled(what, x, (axis,))
-    full = kept(x.shape, (axis,)) if shape is None else shape
+    full = keepdim_shape(x.shape, (axis,)) if shape is None else shape
     if smallest:
         x = E.neg(x) if x.dtype.is_floating_point else E.bitwise_not(x)
     if x.dtype not in dt.NUMBERS:

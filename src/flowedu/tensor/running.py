@@ -11,7 +11,7 @@ from flowedu.core.values import dtype as dt
 from flowedu.errors import ArgumentError, ShapeError
 from flowedu.tensor import elementwise as E
 from flowedu.tensor import return_types
-from flowedu.tensor.dims import moved, one_dim, reshaped
+from flowedu.tensor.dims import move_axis, one_dim, reshaped
 from flowedu.tensor.joining import cat
 from flowedu.tensor.reductions import amax, sum
 
@@ -122,9 +122,9 @@ def diff(input: Tensor, n: int = 1, dim: int = -1, prepend: Tensor | None = None
         raise ArgumentError("diff: order must be non-negative", expected="n of 0 or more", got=str(n),
                             fix="n=1")
     for _ in range(min(n, input.shape[axis]) if input.ndim else n):        # nothing is left
-        x = moved(input, axis, 0)
+        x = move_axis(input, axis, 0)
         a, b = x[1:], x[:-1]
-        input = moved(E.logical_xor(a, b) if x.dtype is dt.bool_ else a - b, 0, axis)
+        input = move_axis(E.logical_xor(a, b) if x.dtype is dt.bool_ else a - b, 0, axis)
     return input
 
 
@@ -138,12 +138,12 @@ def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: float = 1.0, dim: int =
         dim: axis.
     """
     axis = one_dim(dim, y.ndim, "trapezoid")
-    y = moved(y, axis, y.ndim - 1)
+    y = move_axis(y, axis, y.ndim - 1)
     if x is None:
         gap: Tensor | float = dx
     else:
         if 1 < x.ndim <= y.ndim:
-            x = moved(reshaped(x, (1,) * (y.ndim - x.ndim) + tuple(x.shape)), axis, y.ndim - 1)
+            x = move_axis(reshaped(x, (1,) * (y.ndim - x.ndim) + tuple(x.shape)), axis, y.ndim - 1)
         if x.ndim not in (1, y.ndim) or x.shape[-1] != y.shape[-1]:
             raise ShapeError("trapezoid: x does not give a point for each value along the axis",
                              expected=f"({y.shape[-1]},), or a shape that broadcasts with that of y",

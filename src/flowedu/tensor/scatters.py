@@ -18,8 +18,8 @@ from flowedu.tensor import shapes as S
 from flowedu.tensor.assignment import added
 from flowedu.tensor.assignment import put as put_by_index
 from flowedu.tensor.destination import spread_as
-from flowedu.tensor.devices import beside, made_with
-from flowedu.tensor.dims import moved, one_dim, reshaped
+from flowedu.tensor.devices import beside, use_device_of
+from flowedu.tensor.dims import move_axis, one_dim, reshaped
 from flowedu.tensor.promotion import check_tensor
 from flowedu.tensor.types import Number
 
@@ -77,7 +77,7 @@ def _coordinates(index: Tensor, axis: int, shape: Sequence[int]) -> Tensor:
         if d == axis:
             place = cast(index, dt.int64)
         else:
-            with made_with(index):
+            with use_device_of(index):
                 place = reshaped(_RANGE.call((), (0, 1, index.shape[d], dt.int64)),
                                  (1,) * d + (index.shape[d],) + (1,) * (index.ndim - d - 1))
         place = place if step == 1 else E.mul(place, step)
@@ -291,7 +291,7 @@ def _rows(what: str, input: Tensor, dim: int, index: Tensor,
           from_the_end: bool = False) -> tuple[int, Tensor, Tensor]:
     _indices(what, index)
     axis = one_dim(dim, input.ndim, what)
-    x = moved(input, axis, 0) if input.ndim else S.ravel(input)
+    x = move_axis(input, axis, 0) if input.ndim else S.ravel(input)
     at = _in_range(what, S.ravel(index), x.shape[0], -x.shape[0] if from_the_end else 0)
     at = E.where(E.lt(at, 0), at + x.shape[0], at) if from_the_end else at
     return axis, x, reshaped(at, (at.shape[0], 1))
@@ -308,14 +308,14 @@ def index_add(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: 
         alpha: factor of the source.
     """
     axis, x, at = _rows("index_add", input, dim, index)
-    part = moved(source, axis, 0) if source.ndim else S.ravel(source)
+    part = move_axis(source, axis, 0) if source.ndim else S.ravel(source)
     if part.shape != (at.shape[0], *x.shape[1:]):
         raise ShapeError("index_add: the source does not fit", got=str(part.shape),
                          expected=str((at.shape[0], *x.shape[1:])),
                          fix="one part for each index")
     part = part if alpha == 1 else part * alpha
     y = E.add(x, added(S.contiguous(part), at, x.shape))
-    return moved(y, 0, axis) if input.ndim else reshaped(y, ())
+    return move_axis(y, 0, axis) if input.ndim else reshaped(y, ())
 
 
 def index_reduce(input: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *,
@@ -361,13 +361,13 @@ def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor
         source: tensor with the shape of x except along `dim`.
     """
     axis, x, at = _rows("index_copy", input, dim, index)
-    part = moved(source, axis, 0) if source.ndim else S.ravel(source)
+    part = move_axis(source, axis, 0) if source.ndim else S.ravel(source)
     if source.dtype is not input.dtype or part.shape != (at.shape[0], *x.shape[1:]):
         raise ShapeError("index_copy: the source does not fit", expected=f"{input.dtype.name} "
                          f"{(at.shape[0], *x.shape[1:])}", got=f"{source.dtype.name} {tuple(part.shape)}",
                          fix="one part of x's dtype for each index")
     y = _UPDATE.call((S.contiguous(x), at, S.contiguous(part)), ()) if at.shape[0] else E.clone(x)
-    return moved(y, 0, axis) if input.ndim else reshaped(y, ())
+    return move_axis(y, 0, axis) if input.ndim else reshaped(y, ())
 
 
 def index_fill(input: Tensor, dim: int, index: Tensor, value: Tensor | Number) -> Tensor:
@@ -383,7 +383,7 @@ def index_fill(input: Tensor, dim: int, index: Tensor, value: Tensor | Number) -
     number = cast(value, x.dtype) if isinstance(value, TensorBase) else scalar(value, x.dtype, "index_fill")
     part = S.expand(beside(number, x), at.shape[0], *x.shape[1:])
     y = _UPDATE.call((S.contiguous(x), at, S.contiguous(part)), ()) if at.shape[0] else E.clone(x)
-    return moved(y, 0, axis) if input.ndim else reshaped(y, ())
+    return move_axis(y, 0, axis) if input.ndim else reshaped(y, ())
 
 
 def index_put(input: Tensor, indices: Sequence[Tensor], values: Tensor | Number,

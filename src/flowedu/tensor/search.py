@@ -26,7 +26,7 @@ from flowedu.tensor import reductions as R
 from flowedu.tensor import return_types
 from flowedu.tensor import shapes as S
 from flowedu.tensor.devices import beside
-from flowedu.tensor.dims import moved, one_dim, real_dim, reshaped
+from flowedu.tensor.dims import move_axis, one_dim, real_dim, reshaped
 from flowedu.tensor.room import room_for
 from flowedu.tensor.types import Number
 
@@ -37,7 +37,7 @@ _GATHER, _DIM_GATHER = _op("gather"), _op("dim_gather")
 def _last(what: str, x: Tensor, dim: int) -> tuple[Tensor, int]:
     """Return (x with `dim` as the last axis, the axis)."""
     axis = one_dim(dim, x.ndim, what)
-    return moved(x, axis, x.ndim - 1), axis
+    return move_axis(x, axis, x.ndim - 1), axis
 
 
 def _sortable(x: Tensor) -> Tensor:
@@ -65,7 +65,7 @@ def sort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = 
     x, axis = _last("sort", input, dim)
     at = _order(x, descending)
     values = _DIM_GATHER.call((x, at), (x.ndim - 1,))
-    return return_types.sort(moved(values, x.ndim - 1, axis), moved(at, x.ndim - 1, axis))
+    return return_types.sort(move_axis(values, x.ndim - 1, axis), move_axis(at, x.ndim - 1, axis))
 
 
 def argsort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
@@ -80,7 +80,7 @@ def argsort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool
     if not input.ndim:
         return beside(scalar(0, dt.int64), input)
     x, axis = _last("argsort", input, dim)
-    return moved(_order(x, descending), x.ndim - 1, axis)
+    return move_axis(_order(x, descending), x.ndim - 1, axis)
 
 
 def msort(input: Tensor) -> Tensor:
@@ -115,14 +115,14 @@ def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True,
     else:
         at = P.part(_order(x, False), x.ndim - 1, 0, k)
     values = _DIM_GATHER.call((x, at), (x.ndim - 1,))
-    return return_types.topk(moved(values, x.ndim - 1, axis), moved(at, x.ndim - 1, axis))
+    return return_types.topk(move_axis(values, x.ndim - 1, axis), move_axis(at, x.ndim - 1, axis))
 
 
 def _pick(result: Callable, x: Tensor, axis: int, at: Tensor, keepdim: bool) -> Any:
     """Return (values, indices) for one position `at` (..., 1) along the last axis of x, moved back to `axis`.
     """
-    values = moved(_DIM_GATHER.call((x, at), (x.ndim - 1,)), x.ndim - 1, axis)
-    at = moved(at, x.ndim - 1, axis)
+    values = move_axis(_DIM_GATHER.call((x, at), (x.ndim - 1,)), x.ndim - 1, axis)
+    at = move_axis(at, x.ndim - 1, axis)
     if not keepdim:
         shape = (*values.shape[:axis], *values.shape[axis + 1:])
         values, at = reshaped(values, shape), reshaped(at, shape)
@@ -218,7 +218,7 @@ def quantile(input: Tensor, q: Tensor | float | Sequence[float], dim: int | None
     flat = dim is None or not input.ndim
     x = reshaped(input, (input._numel,)) if flat else input
     axis = one_dim(0 if flat else dim, x.ndim, "quantile")
-    x = moved(sort(x, axis)[0], axis, x.ndim - 1)
+    x = move_axis(sort(x, axis)[0], axis, x.ndim - 1)
     place = reshaped(qs, (qs._numel,)) * float(x.shape[-1] - 1)
     low = E.floor(place)
     w = {"linear": place - low, "lower": place * 0, "higher": cast(E.gt(place, low), x.dtype), "midpoint":
@@ -229,7 +229,7 @@ def quantile(input: Tensor, q: Tensor | float | Sequence[float], dim: int | None
     b = _GATHER.call((x, cast(E.ceil(place), dt.int64)), (x.ndim - 1,))
     # NaN comes last in the sorted order
     nan = E.isnan(P.part(x, x.ndim - 1, x.shape[-1] - 1, x.shape[-1]))
-    y = moved(E.where(nan, float("nan"), E.lerp(a, b, w)), x.ndim - 1, 0)     # (q, other axes)
+    y = move_axis(E.where(nan, float("nan"), E.lerp(a, b, w)), x.ndim - 1, 0)     # (q, other axes)
     if keepdim:
         shape = [1] * input.ndim if flat else [*x.shape[:-1][:axis], 1, *x.shape[:-1][axis:]]
         y = reshaped(y, (qs._numel, *shape))

@@ -313,7 +313,7 @@ cdef class Executor:
         op, got = step.entry.op, self.calls[failed].detail
         error = index_error(op, step.entry.attrs, got, line,
                             f"{step.name}: {op.name} met the index {got}, out of range")
-        return error.told(fix=f"{error.fix}; no variable was updated")
+        return error.with_texts(fix=f"{error.fix}; no variable was updated")
 
     def times(self, tuple arguments, int repeats=20):
         """Return the least seconds per call in `repeats` runs. Variables change as in `run`."""

@@ -64,7 +64,7 @@ class Formula:
                 supported = [t.name for t in BY_CODE
                              if all([(tile, t.code) in TILES for tile, _, _ in self.instrs])]
                 error = refused(what, supported, got, "equal types: " * (", " in got))
-                raise error.told(fix=mixed(error.fix, *in_types))
+                raise error.with_texts(fix=mixed(error.fix, *in_types))
             types[out] = BY_CODE[tile[1]]
         return types
 

@@ -19,8 +19,8 @@ from flowedu.core.trace.update import STEP, append_updates
 from flowedu.core.values import thread_state as ambient
 from flowedu.core.values.spec import Spec
 from flowedu.core.values.thread_state import during
+from flowedu.errors import format_location
 from flowedu.errors import graphs as errors
-from flowedu.errors import told_line
 
 
 class Operator(NamedTuple):
@@ -138,7 +138,7 @@ class CompiledGraph:
     def _build_line(self) -> str:
         """Return the file and line where build is defined."""
         code = getattr(type(self.owner).build, "__code__", None)
-        return "" if code is None else told_line((code.co_filename, code.co_firstlineno))
+        return "" if code is None else format_location((code.co_filename, code.co_firstlineno))
 
     def _check_goal(self) -> None:
         """Raise an error for an optimizer without backward, or a backward without optimizer."""

@@ -92,7 +92,7 @@ def _add_state(tracer: Tracer, states: dict[str, Tensor], name: str, spec: Spec,
     if t.global_layout is None and t._device != place:
         t = copy_to_device(t, place)
     if global_layout is not None and t.global_layout is not global_layout:
-        t = tracer.placing.laid(t, global_layout)
+        t = tracer.placing.value_in_layout(t, global_layout)
     states[name] = tracer.variables[name] = t
     value = tracer.graph.variable(name, spec)
     if global_layout is not None:

@@ -3,14 +3,15 @@ from __future__ import annotations
 
 import struct
 
-from flowedu.cuda.launch import Call, blocks, flag, kept, kernel
+from flowedu.cuda.launch import Call, address_of_constants, blocks, flag, kernel
 from flowedu.cuda.view import View
 
 
 def _taps(call: Call, x: View, y: View) -> bytes:
     """Return struct Taps of resize.cu. ints: interpolate, then positions; reals: weights."""
     return struct.pack("=8q", x.shape[0] * x.shape[1], *x.shape[2:], *y.shape[2:], call.ints[0],
-                       kept(tuple(call.ints[1:]), "q"), kept(tuple(call.reals), "d"))
+                       address_of_constants(tuple(call.ints[1:]), "q"),
+                       address_of_constants(tuple(call.reals), "d"))
 
 
 @kernel("resize2d", file="resize.cu")

@@ -12,7 +12,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from flowedu.cuda.folders import made_once
+from flowedu.cuda.folders import build_once
 from flowedu.cuda.signature import WRAP, signatures
 from flowedu.cuda.sim.refuse import find_assembly, find_host_call
 from flowedu.cuda.sim.translate import body, translate
@@ -94,9 +94,9 @@ def identity(runtime: bool = False) -> str:
 def compiled(source: str, *, checked: bool = False, options: tuple[str, ...] = ()) -> bytes:
     """Return the shared object of a CUDA source, cached on disk. Raises CompileError."""
     variant = "checked" if checked else "plain"
-    return made_once("sim-modules", ".so", (source, variant, *options, identity()),
-                     lambda folder: build(source, folder / "kernel.so", variant, options),
-                     f"compiling {called(source)} for the simulator{', with checks' if checked else ''} ...")
+    return build_once("sim-modules", ".so", (source, variant, *options, identity()),
+                      lambda folder: build(source, folder / "kernel.so", variant, options),
+                      f"compiling {called(source)} for the simulator{', with checks' if checked else ''} ...")
 
 
 def called(source: str) -> str:

@@ -10,7 +10,7 @@ from flowedu.cuda.sim import compiler
 TAKES_A_VALUE = ("-I", "-D", "-U", "-isystem", "-include")
 
 
-def kept(arguments: list[str]) -> tuple[str, ...]:
+def supported_options(arguments: list[str]) -> tuple[str, ...]:
     """Return the options that g++ supports: folders and macros."""
     options, value = [], False
     for a in arguments:
@@ -30,7 +30,7 @@ def main(arguments: list[str]) -> int:
     if len(files) != 1:
         print("nvcc of flowedu's CUDA simulator compiles one .cu file", file=sys.stderr)
         return 2
-    options = kept(arguments)
+    options = supported_options(arguments)
     if "--preprocess" in arguments or "-E" in arguments:
         return subprocess.call([*compiler.gxx(), "-E", "-P", "-w", *compiler.BEFORE, *options, "-x", "c++",
                                 files[0]])

@@ -119,7 +119,7 @@ class Model:
                 members = (v, *self.free[v])
                 layouts = possible(graph, v, sources[v])
                 self.kept[v] = u = self._unknown([
-                    Option((at,) * len(members), memory=sum(held(m.spec, at) for m in members))
+                    Option((at,) * len(members), memory=sum(total_bytes(m.spec, at) for m in members))
                     for at in layouts])
                 for m in members:
                     self._add_traffic(m, u, layouts)
@@ -212,7 +212,7 @@ class Model:
                 each = {id(c): work(c.op, c.ins, c.outs, c.attrs) for c in {id(c): c
                                                                             for c in way.calls}.values()}
                 total = sum(each[id(c)] for c in way.calls)
-            memory = sum(held(y.spec, at) for y, at in zip(node.outputs, layouts[len(specs):]))
+            memory = sum(total_bytes(y.spec, at) for y, at in zip(node.outputs, layouts[len(specs):]))
             found.append(Option(layouts, way, max(0, total - once), memory))
         hinted = [o for o in found if all(h is None or o.way.signature[i] == h for i, h in enumerate(wanted))
                   or o.way.signature == taken]
@@ -306,7 +306,7 @@ def possible(graph: Graph, v: GraphValue, at: Layout) -> list[Layout]:
     return [x for x in layouts if x.fits(v.shape)]
 
 
-def held(spec: Spec, at: Layout) -> int:
+def total_bytes(spec: Spec, at: Layout) -> int:
     """Return the bytes of a value on all its devices together."""
     return sum(math.prod(at.local_shape(spec.shape, i)) for i in range(at.k)) * spec.dtype.bytes
 

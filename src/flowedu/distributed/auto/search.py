@@ -114,7 +114,7 @@ def automatic(graph: Graph, everywhere: Place, sources: Mapping[GraphValue, Layo
         progress: a progress bar on a terminal, after two seconds.
     """
     search = _Search(graph, everywhere, sources, free, set(unshared), ratio, seconds, progress)
-    return search.found(*search.run(largest))
+    return search.summarize(*search.run(largest))
 
 
 class _Search:
@@ -261,7 +261,7 @@ class _Search:
         return numbers
 
     # ---- results
-    def found(self, numbers: Sequence[int], exact: bool) -> Found:
+    def summarize(self, numbers: Sequence[int], exact: bool) -> Found:
         start = self.start()
         greedy = Assignment(self.ways(start), self.sources, self.greedy, self.work(start), self.ratio)
         best = self.assignment(numbers)

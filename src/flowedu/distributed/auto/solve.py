@@ -43,7 +43,7 @@ class Table(NamedTuple):
         out = lambda xs: (*xs[:axis], *xs[axis + 1:])
         return Table(out(self.scope), np.take(self.costs, self.of[axis][option], axis=axis), out(self.of))
 
-    def kept(self, u: int, mask: np.ndarray) -> Table:
+    def restrict(self, u: int, mask: np.ndarray) -> Table:
         """Return the table with a subset of the options of an unknown."""
         axis = self.scope.index(u)
         used, of = np.unique(self.of[axis][mask], return_inverse=True)
@@ -99,7 +99,7 @@ class Problem:
     def _keep(self, u: int, mask: np.ndarray) -> None:
         self.alone[u], self.left[u] = self.alone[u][mask], self.left[u][mask]
         for i in self.where[u]:
-            self.tables[i] = self.tables[i].kept(u, mask)
+            self.tables[i] = self.tables[i].restrict(u, mask)
 
     def prune(self, late: Callable[[], bool] = lambda: False) -> None:
         """Remove options that cannot be part of an optimal result.
@@ -181,7 +181,7 @@ class Problem:
         steps, kept, left = [], [], set(range(len(size)))
         need = [math.prod(size[m] for m in around[u]) for u in range(len(size))]
 
-        def gone(u: int) -> list[int]:
+        def eliminate(u: int) -> list[int]:
             mine = sorted(around[u] - {u})
             left.discard(u)
             for m in mine:
@@ -194,11 +194,11 @@ class Problem:
                 u = max((u for u in left if size[u] > 1), key=lambda u: (-often[u], len(around[u]), -u))
                 numbers[u] = default[u]
                 kept.append(u)
-                mine = gone(u)
+                mine = eliminate(u)
                 for i in at[u]:
                     tables[i] = tables[i].at(u, default[u])
             else:
-                mine = gone(u)
+                mine = eliminate(u)
                 scope = (*mine, u)
                 total = _sum([tables[i] for i in sorted(at[u])], scope, size) + self.alone[u]
                 steps.append((u, mine, total.argmin(axis=-1)))

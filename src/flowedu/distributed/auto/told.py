@@ -49,7 +49,7 @@ def _kinds(inferred) -> Counter:
 
 def _variables(assignment) -> int:
     inferred = assignment.inferred
-    return sum(held(v.spec, inferred.own(v)) for v in inferred.graph.variables.values())
+    return sum(held(v.spec, inferred.layout_of(v)) for v in inferred.graph.variables.values())
 
 
 def _columns(table: Sequence[Sequence[str]]) -> list[str]:

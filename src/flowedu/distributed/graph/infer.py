@@ -112,7 +112,7 @@ class Inference:
             value = self.same[value]
         return value
 
-    def own(self, value: GraphValue) -> Layout:
+    def layout_of(self, value: GraphValue) -> Layout:
         """Return the layout in which a value was computed."""
         return self.layouts[value][0]
 
@@ -158,7 +158,7 @@ class Inference:
         """Return the devices of a node."""
         if node.placement is not None:
             return place_of(node.placement)
-        found = [(x, place_of(self.own(x))) for x in node.inputs if x not in self.loose]
+        found = [(x, place_of(self.layout_of(x))) for x in node.inputs if x not in self.loose]
         if not found:
             return self.everywhere
         first = found[0][1]
@@ -179,13 +179,13 @@ class Inference:
         names = dict(zip(HINT.attrs, node.attrs))
         there, sbp = names["place"], names["sbp"]
         if names["restore"] is not None and sbp is not None:
-            self.before[names["restore"]] = self.own(x)
+            self.before[names["restore"]] = self.layout_of(x)
         elif names["restore"] is not None:                     # every addend of a sum has the same gradient
             at = self.before[names["restore"]]
             there, sbp = place_of(at), tuple("B" if s[0] == "P" else s for s in at.sbp)
         place = self.place(node) if there is None else place_of(there)
         if sbp is None and there is not None:                  # the same layout on other devices
-            have = self.own(x).plain
+            have = self.layout_of(x).plain
             sbp = have.sbp if len(have.sbp) == len(place.hierarchy) else "B"
         if not names["forced"] or sbp is None or len(place.devices) == 1 and there is None:
             self.layouts[y], self.same[y] = self.layouts[x], x
@@ -199,7 +199,8 @@ class Inference:
                                         got=str(x.shape),
                                         at=node.line,
                                         fix="split another axis, or flow.distribute.broadcast()")
-        row = Row(node.name, "parallel_cast", place, f"{pretty(self.own(x).sbp)} -> {pretty(wanted.sbp)}",
+        sbp = f"{pretty(self.layout_of(x).sbp)} -> {pretty(wanted.sbp)}"
+        row = Row(node.name, "parallel_cast", place, sbp,
                   node=node, shared=node not in self.unshared)
         self.bill(row, x, wanted)
         self._add_row(row, [wanted, wanted])
@@ -213,7 +214,7 @@ class Inference:
         terms, _ = parse(node.op.equation([x.spec for x in node.inputs], node.attrs), len(node.inputs))
         reads = [layout("B", place)] * len(node.inputs)
         for members in groups(node):
-            home = self.own(node.inputs[members[0]])
+            home = self.layout_of(node.inputs[members[0]])
             for i in members:
                 x = node.inputs[i]
                 reads[i] = home if x.shape == node.inputs[members[0]].shape else layout("B", place_of(home))

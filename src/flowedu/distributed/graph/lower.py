@@ -44,13 +44,14 @@ class RankGraph:
             graph.claim(name)                            # nodes of `carve` need other names
         for kind in ("inputs", "variables", "hosts"):
             for v in getattr(logical, kind).values():
-                at = inferred.own(v)
+                at = inferred.layout_of(v)
                 if rank in at.devices:
                     self._keep(v, at, getattr(graph, kind[:-1])(v.name, self.local(v, at)))
         for row in inferred.rows:
             self._row(row)
-        self.outputs = [i for i, v in enumerate(logical.outputs) if rank in inferred.own(v).devices]
-        graph.outputs = [self.find(v, inferred.own(v)) for v in (logical.outputs[i] for i in self.outputs)]
+        self.outputs = [i for i, v in enumerate(logical.outputs) if rank in inferred.layout_of(v).devices]
+        outputs = [logical.outputs[i] for i in self.outputs]
+        graph.outputs = [self.find(v, inferred.layout_of(v)) for v in outputs]
 
     # ---- this rank's parts
     def local(self, value: GraphValue, at: Layout) -> Spec:

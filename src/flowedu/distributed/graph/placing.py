@@ -108,7 +108,7 @@ class Placing(OneDevice):
         if inferred.base(value) in self.sources:
             return self.sources[inferred.base(value)]
         from flowedu.distributed.layouts import lay_at
-        return None if value in inferred.loose else lay_at(inferred.own(value))
+        return None if value in inferred.loose else lay_at(inferred.layout_of(value))
 
     def _up_to_date(self):
         from flowedu.distributed.graph.infer import Inference
@@ -123,10 +123,10 @@ class Placing(OneDevice):
         self.followed = len(graph.nodes)
         return self.inferred
 
-    def laid(self, x: Tensor, global_layout) -> Tensor:
+    def value_in_layout(self, x: Tensor, global_layout) -> Tensor:
         """Return the value of a tensor in this layout; a local tensor is the whole value."""
-        from flowedu.distributed.layouts import laid
-        return laid(x, global_layout)
+        from flowedu.distributed.layouts import value_in_layout
+        return value_in_layout(x, global_layout)
 
     # ---- to_global in build
     def to_global(self, x: Tensor, placement=None, sbp=None, grad_sbp=None) -> Tensor:

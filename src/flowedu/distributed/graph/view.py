@@ -23,7 +23,7 @@ from flowedu.core.values.spec import Spec
 from flowedu.distributed.global_graph import prepared
 from flowedu.distributed.graph.infer import Inference
 from flowedu.distributed.graph.lower import RankGraph, lower
-from flowedu.distributed.layouts import laid, lay_at
+from flowedu.distributed.layouts import lay_at, value_in_layout
 from flowedu.distributed.rank_graphs import unread
 from flowedu.distributed.ranks.identity import GraphSource, describe_graph, identity_of
 from flowedu.errors import GraphError
@@ -157,7 +157,7 @@ class GlobalView:
             return known
         # ZeRO, or the automatic choice
         if global_layout is not None and t.global_layout is not global_layout:
-            take_parts(t, laid(t, global_layout), False)
+            take_parts(t, value_in_layout(t, global_layout), False)
         if t.has_memory:
             return {t.global_layout.layout.devices[0]: t}
         if written and self.own.get(name) is not t.rare.parts:
@@ -208,7 +208,7 @@ class GlobalView:
         parts = {r: found[r][g.outputs.index(i)] for r, g in self.ranks.items() if i in g.outputs}
         if self.inferred.base(value) in self.inferred.loose:
             return parts[self.engine.rank]
-        at = lay_at(self.inferred.own(value))
+        at = lay_at(self.inferred.layout_of(value))
         return assemble(Spec(value.shape, value.dtype), at, parts, None, identity and identity + 1 + i)
 
     # ---- reports

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from flowedu.distributed.ranks.base import Call
-from flowedu.errors import CommError, told_line, user_line, user_place
+from flowedu.errors import CommError, format_location, user_line, user_place
 
 
 class CollectiveEdge(NamedTuple):
@@ -210,7 +210,7 @@ class Watch:
             message = latest[-1 - later]
             problem = message.call.find_mismatch(probe.call, self.rank, sender)
             if problem:
-                self._conclude(problem, probe, f"called {message.call}, {told_line(message.place)}")
+                self._conclude(problem, probe, f"called {message.call}, {format_location(message.place)}")
         return later >= 0
 
     def _forward(self, probe: Probe) -> None:

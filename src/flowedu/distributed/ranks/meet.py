@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable
 
 from flowedu.distributed.ranks.base import Call, options
-from flowedu.errors import CommError, told_line, user_line, user_place
+from flowedu.errors import CommError, format_location, user_line, user_place
 
 
 class Meeting:
@@ -112,7 +112,8 @@ class World:
             sent, a, place = box.popleft()
             problem = sent.find_mismatch(call, source, rank)
             if problem:
-                lines = {source: f"called {sent}, {told_line(place)}", rank: f"called {call}{self._at(rank)}"}
+                lines = {source: f"called {sent}, {format_location(place)}",
+                         rank: f"called {call}{self._at(rank)}"}
                 self._fail(problem, None, "\n            ".join(f"rank {r} {lines[r]}"
                                                                 for r in sorted(lines)))
         return a
@@ -200,7 +201,7 @@ class World:
         return f", {line}" if line else ""
 
     # ---- the end of a rank
-    def told(self) -> bool:
+    def mark_reported(self) -> bool:
         """Return True if the failure has been reported, and mark it as reported."""
         with self.lock:
             known, self.known = self.known, True

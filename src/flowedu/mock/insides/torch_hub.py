@@ -13,7 +13,7 @@ HASH_REGEX = re.compile(r"-([a-f0-9]*)\.")         # hash in a file name, such a
 def _refuse(what: str, request: object) -> NoReturn:
     raise ArgumentError(f"hub.{what}: flowedu fetches nothing from a network",
                         expected="a file on this machine",
-                        got=repr(request)[:80], fix=left_out.NAMED["hub"].told())
+                        got=repr(request)[:80], fix=left_out.NAMED["hub"].format_fix())
 
 
 def load(repo_or_dir, model=None, *args, **kwargs) -> NoReturn:

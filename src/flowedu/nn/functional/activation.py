@@ -16,7 +16,7 @@ from flowedu.ops.argmax import argmax
 from flowedu.ops.order import range as range_op
 from flowedu.tensor import Tensor
 from flowedu.tensor import elementwise as E
-from flowedu.tensor.devices import made_with
+from flowedu.tensor.devices import use_device_of
 from flowedu.tensor.inplace import compute_into
 from flowedu.tensor.promotion import in_float
 
@@ -371,7 +371,7 @@ def gumbel_softmax(logits: Tensor, tau: float = 1.0, *, hard: bool = False, eps:
     inert("nn.functional.gumbel_softmax(eps)", eps, 1e-10, "the noise is finite without it")
     check_floats("gumbel_softmax", logits)
     from flowedu.tensor.random import uniform_of
-    with made_with(logits):
+    with use_device_of(logits):
         # 1e-38 underflows in 16 bits, so a draw of 0 would give infinite noise.
         u = uniform_of(tuple(logits.shape), dt.float32 if logits.dtype in dt.HALVES else logits.dtype, 0, 1)
     noise = E.neg(E.log(E.neg(E.log1p(E.neg(u))) + 1e-38))
@@ -380,7 +380,7 @@ def gumbel_softmax(logits: Tensor, tau: float = 1.0, *, hard: bool = False, eps:
         return soft
     axis = _axis("gumbel_softmax", dim, logits.ndim)
     top = argmax(soft.detach(), axis=axis)
-    with made_with(logits):
+    with use_device_of(logits):
         places = range_op(size=logits.shape[axis], dtype=dt.int64)
     shape = (-1, *(1,) * (logits.ndim - axis - 1))
     hot = cast(E.eq(top.unsqueeze(axis), reshaped(places, (logits.shape[axis], *shape[1:]))), logits.dtype)

@@ -21,7 +21,7 @@ from flowedu.ops.order import range as range_op
 from flowedu.ops.scatter import dim_gather
 from flowedu.tensor import Tensor
 from flowedu.tensor import elementwise as E
-from flowedu.tensor.devices import made_with
+from flowedu.tensor.devices import use_device_of
 
 
 def _sizes(what: str, output_size: Any, size: Ints) -> Ints:
@@ -46,7 +46,7 @@ def _pairs(x: Tensor, axis: int, out: int) -> list[Tensor]:
 
     No window has a third element then.
     """
-    with made_with(x):
+    with use_device_of(x):
         i, n = range_op(size=out, dtype=dt.int64), x.shape[axis]
     return [gather(x, floordiv(at, out), axis=axis) for at in (i * n, (i + 1) * n - 1)]
 
@@ -121,7 +121,7 @@ def _adaptive_max(n: int) -> Callable[..., Any]:
 
 def _by_parts(x: Tensor, size: Ints, out: Ints) -> tuple[Tensor, Tensor]:
     """Return (maxima, positions), axis by axis from the last; of equal elements the first one."""
-    with made_with(x):
+    with use_device_of(x):
         y, index = x, reshaped(range_op(size=math.prod(size), dtype=dt.int64), size)
     index = contiguous(expand(index, shape=(*x.shape[:2], *size)))
     for i in reversed(range(len(out))):

@@ -12,7 +12,7 @@ from flowedu.ops.checks import require_range
 from flowedu.tensor import Tensor
 from flowedu.tensor import elementwise as E
 from flowedu.tensor.creation import arange, full, zeros
-from flowedu.tensor.devices import made_with
+from flowedu.tensor.devices import use_device_of
 from flowedu.tensor.scatters import gather, index_add, scatter_reduce
 from flowedu.tensor.search import searchsorted
 
@@ -28,7 +28,7 @@ def _bags(input: Tensor, offsets: Tensor | None, include_last_offset: bool) -> t
                                 got=f"offsets {tuple(offsets.shape)}",
                                 fix="input.reshape(-1), if the offsets hold")
         n, length = input.shape
-        with made_with(input):
+        with use_device_of(input):
             return arange(n).unsqueeze(1).expand(n, length).reshape(-1), n
     if input.ndim != 1 or offsets is None or offsets.ndim != 1:
         raise ShapeError("embedding_bag: offsets has to be a 1D Tensor, input 1D or 2D",
@@ -41,7 +41,7 @@ def _bags(input: Tensor, offsets: Tensor | None, include_last_offset: bool) -> t
                          expected="offsets (bags + 1,)", got="no offset", fix="flow.tensor([0]) for no bags")
     n = offsets.shape[0] - bool(include_last_offset)
     offsets = _checked_offsets(offsets, input.shape[0])
-    with made_with(input):
+    with use_device_of(input):
         bag = searchsorted(offsets, arange(input.shape[0]), right=True) - 1
         return E.clamp(bag, min=0, max=n), n
 
@@ -115,7 +115,7 @@ def embedding_bag(input: Tensor, weight: Tensor, offsets: Tensor | None = None, 
     rows = embedding(flat, weight, padding_idx, max_norm, norm_type, scale_grad_by_freq)
     if padding_idx is not None:                     # to a bag of their own behind the last
         bag = E.where(E.eq(flat, padding_idx % weight.shape[0]), n, bag)
-    with made_with(rows):
+    with use_device_of(rows):
         if mode == "max" and offsets is None and input.shape[1]:
             unread = E.eq(bag, n).reshape(n, -1, 1)
             y = E.where(unread, -inf, rows.reshape(n, -1, rows.shape[1])).max(1).values

@@ -21,7 +21,7 @@ from flowedu.ops.scatter import dim_gather
 from flowedu.ops.softmax import softmax_cross_entropy
 from flowedu.tensor import Tensor
 from flowedu.tensor import elementwise as E
-from flowedu.tensor.devices import made_with
+from flowedu.tensor.devices import use_device_of
 
 
 def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, ignore_index: int = -100,
@@ -245,7 +245,7 @@ def combined_margin_loss(x: Tensor, label: Tensor, m1: float = 1.0, m2: float = 
         top = 1 - (1e-7 if x.dtype is dt.float32 else 1e-15)
         angle = acos(E.clamp(score, -top, top))
         score = cos(angle * float(m1) + float(m2))
-    with made_with(x):
+    with use_device_of(x):
         hot = equal(cast_op(column, dtype=dt.int64), range_op(size=x.shape[1], dtype=dt.int64))
     return where(hot, score - float(m3), x)
 

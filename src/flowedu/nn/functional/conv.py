@@ -59,7 +59,7 @@ def _bands(x: ValueT, taps: int, stride: int, pads: Ints, dilation: int, groups:
         x = slice_grad(x, shape=full, start=(0, 0, before, 0, 0), stop=(n, c, before + depth, height, width),
                        step=(1,) * 5)
 
-    def seen(tap: int) -> ValueT:
+    def shift(tap: int) -> ValueT:
         """Return the inputs of each output slice at one index of the kernel's depth.
 
         The result is a view (n, out, groups, 1, part, H, W).
@@ -70,7 +70,7 @@ def _bands(x: ValueT, taps: int, stride: int, pads: Ints, dilation: int, groups:
         band = transpose(band, perm=(0, 2, 1, 3, 4))
         return reshape(band, shape=(n, out, groups, 1, c // groups, height, width))
 
-    images = concat(*map(seen, range(taps)), axis=3) if taps > 1 else seen(0)
+    images = concat(*map(shift, range(taps)), axis=3) if taps > 1 else shift(0)
     return reshaped(images, (n * out, taps * c, height, width)), out
 
 

@@ -20,7 +20,7 @@ from flowedu.ops import index
 from flowedu.ops.index import gather_grad
 from flowedu.tensor import Tensor, no_grad
 from flowedu.tensor import elementwise as E
-from flowedu.tensor.devices import made_with
+from flowedu.tensor.devices import use_device_of
 
 # Global variables, for the fastest calls (see common.py).
 _MATMUL, _ADD = matmul_ops.matmul, elementwise.add
@@ -179,7 +179,7 @@ def embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None, max
 
 def _used(input: Tensor, weight: Tensor) -> Tensor:
     """Return the number of uses of each row, in the dtype of weight."""
-    with made_with(input):
+    with use_device_of(input):
         ones = constant(shape=tuple(input.shape), value=1.0, dtype=weight.dtype)
     return gather_grad(ones, input, axis=0, size=weight.shape[0])
 

@@ -11,7 +11,7 @@ from flowedu.nn.functional.common import check_tensor
 from flowedu.ops import random
 from flowedu.ops.random import random_mask_like
 from flowedu.tensor import Tensor
-from flowedu.tensor.devices import made_with
+from flowedu.tensor.devices import use_device_of
 from flowedu.tensor.generator import Generator, draw
 from flowedu.tensor.inplace import compute_into
 
@@ -60,7 +60,7 @@ def _whole(what: str, input: Tensor, p: float, training: bool, inplace: bool, le
     if not training or p == 0.0:
         return input
     shape = (*input.shape[:lead], *(1,) * (input.ndim - lead))
-    with made_with(input):
+    with use_device_of(input):
         one = constant(shape=shape, value=1, dtype=input.dtype)
     mask = dropout(one, p)
     return _put(what, lambda x: x * mask, input, inplace)

@@ -9,7 +9,7 @@ from flowedu.ops.checks import require_range
 from flowedu.tensor import Tensor
 from flowedu.tensor import elementwise as E
 from flowedu.tensor.creation import arange
-from flowedu.tensor.devices import made_with
+from flowedu.tensor.devices import use_device_of
 from flowedu.tensor.scatters import gather
 
 
@@ -31,7 +31,7 @@ def _rows(what: str, input: Tensor, target: Tensor, shape: Ints) -> tuple[Tensor
 
 
 def _classes(n: int, like: Tensor) -> Tensor:
-    with made_with(like):
+    with use_device_of(like):
         return arange(n)
 
 

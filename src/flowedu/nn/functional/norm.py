@@ -20,7 +20,7 @@ from flowedu.nn.functional.common import Ints, ValueT, check_floats, reshaped, t
 from flowedu.ops import norm as norm_ops
 from flowedu.ops.bounds import clamp_min
 from flowedu.tensor import Tensor, no_grad
-from flowedu.tensor.devices import made_with
+from flowedu.tensor.devices import use_device_of
 from flowedu.tensor.writing import bump, try_into
 
 
@@ -30,7 +30,7 @@ def _filled(n: int | Ints, value: float, dtype: dt.dtype) -> Any:
 
 def _affine(x: ValueT, n: int | Ints, weight: ValueT | None, bias: ValueT | None) -> tuple[ValueT, ValueT]:
     """Return weight and bias, ones and zeros if they are None."""
-    with made_with(x):
+    with use_device_of(x):
         return ((_filled(n, 1.0, x.dtype) if weight is None else weight, _filled(n, 0.0, x.dtype)
                  if bias is None else bias))
 

@@ -23,7 +23,7 @@ from flowedu.ops.pool import avg_pool2d as avg_pool2d_op
 from flowedu.ops.pool import max_pool2d as max_pool2d_op
 from flowedu.ops.scatter import dim_gather
 from flowedu.tensor import Tensor
-from flowedu.tensor.devices import made_with
+from flowedu.tensor.devices import use_device_of
 from flowedu.tensor.joining import pad as _pad
 
 
@@ -171,7 +171,7 @@ def _dilated(x: Tensor, kernel: Ints, strides: Ints, pads: Ints, dilations: Ints
     for i in range(n):
         behind = math.prod(kernel[i + 1:])
         inside = mod(floordiv(place, behind), kernel[i]) * dilations[i]
-        with made_with(padded):
+        with use_device_of(padded):
             first = range_op(start=-pads[2 * i], step=strides[i], size=shape[2 + i], dtype=dt.int64)
         at = inside + reshaped(first, (shape[2 + i], *(1,) * (n - i - 1)))
         index = at if index is None else index * size[i] + at

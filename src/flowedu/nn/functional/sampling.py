@@ -22,7 +22,7 @@ from flowedu.ops.order import range as range_op
 from flowedu.ops.scatter import dim_gather
 from flowedu.tensor import Tensor
 from flowedu.tensor import elementwise as E
-from flowedu.tensor.devices import made_with
+from flowedu.tensor.devices import use_device_of
 
 
 def _line(n: int, corners: bool, dtype: dt.dtype) -> Tensor:
@@ -61,7 +61,7 @@ def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None =
                          expected="sizes of 1 or more", got=str(size), fix="check the sizes")
     _say_corners(align_corners)
     n, sizes, points = size[0], size[2:], prod(size[2:])
-    with made_with(theta):
+    with use_device_of(theta):
         base = [constant(shape=(*sizes, 1), value=1.0, dtype=theta.dtype)]
         for axis, m in enumerate(sizes):                                   # x, the last axis, comes first
             line = reshaped(_line(m, bool(align_corners), theta.dtype),

@@ -16,7 +16,7 @@ from flowedu.ops.order import range as range_op
 from flowedu.ops.resize import NEARLY, resize2d
 from flowedu.tensor import Tensor
 from flowedu.tensor import elementwise as E
-from flowedu.tensor.devices import made_with
+from flowedu.tensor.devices import use_device_of
 
 _AXES = {"nearest": (1, 2, 3), "nearest-exact": (1, 2, 3), "linear": (1,), "bilinear": (2,),
          "trilinear": (3,), "bicubic": (2,), "area": (1, 2, 3)}
@@ -122,7 +122,7 @@ def _positions(n: int, out: int, factor: float, corners: bool, dtype: dt.dtype) 
 
 
 def _middle(x: Tensor, axis: int, out: int, factor: float, corners: bool) -> Tensor:
-    with made_with(x):
+    with use_device_of(x):
         at = _positions(x.shape[axis], out, factor, False, dt.float64) + 0.5
     return _take_or_zero(x, axis, floor(at * NEARLY))
 
@@ -135,7 +135,7 @@ def _take_or_zero(x: Tensor, axis: int, places: Tensor) -> Tensor:
 def _cubic(x: Tensor, axis: int, out: int, factor: float, corners: bool) -> Tensor:
     """Interpolate along one axis from four neighbors (Keys, a = -0.75)."""
     a = -0.75
-    with made_with(x):
+    with use_device_of(x):
         at = _positions(x.shape[axis], out, factor, corners, dt.float64)
     first = floor(at)
     t = at - first

@@ -22,7 +22,7 @@ from flowedu.core.ops.view import contiguous
 from flowedu.core.trace import io
 from flowedu.core.values import thread_state as ambient
 from flowedu.core.values.thread_state import during
-from flowedu.errors import GradientError, JobBuildAndInferError, UnsupportedError, told_line
+from flowedu.errors import GradientError, JobBuildAndInferError, UnsupportedError, format_location
 from flowedu.nn.graph.added import check_members
 from flowedu.nn.graph.changes import StateSnapshot, attributes
 from flowedu.nn.graph.effects import attributes_kept, check_aliases
@@ -309,7 +309,8 @@ def refuse_hooks(graph: str, name: str, x: Tensor) -> None:
     code = getattr(hooks[0], "__code__", None)
     raise UnsupportedError(f"{graph}: {name} has a gradient hook, which a compiled step does not run",
                            expected="parameters without gradient hooks", got=format_hook(hooks[0]),
-                           at="" if code is None else told_line((code.co_filename, code.co_firstlineno)),
+                           at="" if code is None
+                           else format_location((code.co_filename, code.co_firstlineno)),
                            fix="handle.remove() before the graph is called, or train eagerly; "
                            "flow.watch_diff(x, handler) in build reads gradients")
 

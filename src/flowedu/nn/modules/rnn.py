@@ -12,7 +12,7 @@ from flowedu.nn import init
 from flowedu.nn.functional import rnn
 from flowedu.nn.modules.linear import new_parameter
 from flowedu.tensor import Tensor
-from flowedu.tensor.devices import made_with
+from flowedu.tensor.devices import use_device_of
 
 # The deepest published networks have a few thousand layers.
 MOST_LAYERS = 10_000
@@ -101,7 +101,7 @@ class _Recurrent(Module):
         """Return the states before the first step, each (layers * directions, N, size)."""
         count = self.num_layers * (2 if self.bidirectional else 1)
         if given is None:
-            with made_with(x):
+            with use_device_of(x):
                 return [constant(shape=(count, x.shape[1], n), value=0.0, dtype=x.dtype) for n in sizes]
         states = []
         for state, n in zip(given if isinstance(given, (tuple, list)) else (given,), sizes):
@@ -302,7 +302,7 @@ class _Cell(Module):
         single = x.ndim == 1
         x = x.unsqueeze(0) if single else x
         if state is None:
-            with made_with(x):
+            with use_device_of(x):
                 zero = constant(shape=(x.shape[0], self.hidden_size), value=0.0, dtype=x.dtype)
             state = (zero, zero)
         else:

@@ -11,7 +11,7 @@ from flowedu.core.values import dtype as dt
 from flowedu.errors import ArgumentError, ShapeError
 from flowedu.ops.order import range as range_op
 from flowedu.tensor import Tensor, from_numpy
-from flowedu.tensor.devices import beside, made_with
+from flowedu.tensor.devices import beside, use_device_of
 from flowedu.tensor.elementwise import where
 from flowedu.tensor.joining import pad
 
@@ -105,7 +105,7 @@ def pad_packed_sequence(sequence: PackedSequence, batch_first: bool = False, pad
     x, lengths = sequence.unpack()
     lengths = lengths.reshape(-1)
     if padding_value:
-        with made_with(x):
+        with use_device_of(x):
             steps = range_op(size=x.shape[0], dtype=dt.int64).reshape(x.shape[0], 1)
         there = (lengths > steps).reshape(*x.shape[:2], *(1,) * (x.ndim - 2))
         x = where(there, x, padding_value)

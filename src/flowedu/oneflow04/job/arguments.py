@@ -9,7 +9,7 @@ import numpy as np
 
 from flowedu.core.values import placeholder as ph
 from flowedu.core.values.placeholder import ArgBlobDef, FixedTensorDef
-from flowedu.errors import CheckError, DTypeError, told_value
+from flowedu.errors import CheckError, DTypeError, format_value
 from flowedu.oneflow04.mirrored import advise_conversion
 
 
@@ -48,11 +48,11 @@ def check_argument(defn: Any, value: Any, where: str, devices: int = 1) -> Any:
         if not isinstance(value, dict) or value.keys() != defn.keys():
             raise CheckError(f"{where}: the dict does not fit", expected=f"a dict with keys {sorted(defn)}",
                              got=f"keys {sorted(value, key=str)}" if isinstance(value, dict)
-                             else told_value(value), fix="pass a dict with these keys")
+                             else format_value(value), fix="pass a dict with these keys")
         return {k: check_argument(d, value[k], f"{where}[{k!r}]", devices) for k, d in defn.items()}
     if not isinstance(value, (list, tuple)) or len(value) != len(defn):
         raise CheckError(f"{where}: a tuple that does not fit", expected=f"a tuple of {len(defn)}",
-                         got=told_value(value),
+                         got=format_value(value),
                          fix=f"pass ({', '.join('abcdefgh'[:len(defn)])},) as one argument")
     return type(defn)(check_argument(d, v, f"{where}[{i}]", devices)
                       for i, (d, v) in enumerate(zip(defn, value)))

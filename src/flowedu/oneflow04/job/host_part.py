@@ -110,7 +110,7 @@ def _run_node(node, known, table) -> None:
     try:
         out = node.op.run(tuple(table(x) for x in node.inputs), node.attrs)
     except FlowError as e:
-        e.told(at=node.line)
+        e.with_texts(at=node.line)
         raise
     except Exception as e:
         e.add_note(f"in {node.name}, made at {node.line}")

@@ -79,8 +79,8 @@ def replay(call: Call, table: Callable[[GraphValue], Any]) -> tuple:
         return flat(call.f(*substitute(call.args, table), **{k: substitute(v, table)
                                                              for k, v in call.kwargs.items()}))
     except FlowError as e:
-        e.told(problem=f"{call.labels[0]}: {e.problem}", got=f"{e.got} (sizes of this call)".strip(),
-               at=call.line)
+        e.with_texts(problem=f"{call.labels[0]}: {e.problem}", got=f"{e.got} (sizes of this call)".strip(),
+                     at=call.line)
         raise
     except Exception as e:
         e.add_note(f"in {call.labels[0]}, made at {call.line}")

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from flowedu.core.values.placeholder import ArgBlobDef
 from flowedu.core.values.signature import MISSING, CallParameter, CallSignature
 from flowedu.core.values.typing import Numpy
-from flowedu.errors import CheckError, UnsupportedError, told_value
+from flowedu.errors import CheckError, UnsupportedError, format_value
 from flowedu.errors.values import suggest_return
 from flowedu.oneflow04.job.annotation import (
     BundleOf,
@@ -187,7 +187,7 @@ class _Check(NamedTuple):
     def need(self, holds: bool, value: Any, at: str, expected: str, fix: str, error: type = CheckError,
              problem: str = "the returned value does not match the return annotation") -> None:
         if not holds:
-            got = "a blob" if self.is_blob(value) else told_value(value)
+            got = "a blob" if self.is_blob(value) else format_value(value)
             if self.is_blob(value) and getattr(value, "is_dynamic", False):
                 got = "a blob of dynamic shape"
             raise error(f"{self.where}: {problem}", got=got + (f" at result{at}" if at else ""), fix=fix,

@@ -4,7 +4,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from flowedu.errors import ArgumentError, told_value
+from flowedu.errors import ArgumentError, format_value
 from flowedu.tensor.generator import Generator
 from flowedu.tensor.random import randperm
 from flowedu.utils.data.sampler import Sampler, draw_seed, positive
@@ -62,7 +62,7 @@ class BucketSampler(Sampler):
                                 got=str(error)) from None
         odd = next((s for s in self.sizes if not s or len(s) != len(self.sizes[0]) or min(s) < 0), None)
         if odd is not None:
-            raise ArgumentError("BucketSampler: an item has another kind of size", got=told_value(odd),
+            raise ArgumentError("BucketSampler: an item has another kind of size", got=format_value(odd),
                                 expected=f"{len(self.sizes[0]) or 1} numbers of 0 or more, as the first has")
         self.batch_size, self.shuffle = positive("BucketSampler", "batch_size", batch_size), shuffle
         self.drop_last, self.generator = drop_last, generator

@@ -23,7 +23,7 @@ def fetch_first(urls: Iterable[str], path: Path, sha256: str | None, instead: st
             return fetch(url, path, sha256)
         except DataError as e:
             last = e
-    raise last.told(fix=f"{last.fix}; or without a network {instead}")
+    raise last.with_texts(fix=f"{last.fix}; or without a network {instead}")
 
 
 def extract(archive: Path, names: Iterable[str], folder: Path) -> None:
