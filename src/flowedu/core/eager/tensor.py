@@ -108,7 +108,7 @@ class Tensor(TensorBase, metaclass=TensorType):
             raise errors.lazy_access(what, self.spec)
 
     def numpy(self) -> np.ndarray:
-        """Return an ndarray that shares the memory. A call of `detach()` before is not needed."""
+        """Return an ndarray that shares the memory. Calling `detach()` first is not needed."""
         self._require_data("numpy()")
         self.uniform = False                              # the array may be written
         if self.global_layout is not None:

@@ -19,7 +19,7 @@ cdef class TensorBase(Array):
 
     @property
     def uniform(self):
-        """Whether it was computed from constants only, so that it is equal on all ranks."""
+        """Whether the tensor was computed from constants only, so it is equal on all ranks."""
         return self.flags & UNIFORM != 0
 
     @uniform.setter

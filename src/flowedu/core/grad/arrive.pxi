@@ -141,7 +141,7 @@ cdef int skip_node(Sinks sinks, TapeNode n) except -1:
 
 
 cdef list compute_hooked_gradients(TapeNode n, list douts, Sinks sinks):
-    """Run compute_gradients with anomaly mode and the hooks of the node."""
+    """Run compute_gradients, the checks of anomaly mode, and the hooks after the node."""
     cdef list grads
     try:
         grads = compute_gradients(n, douts, sinks)

@@ -28,7 +28,7 @@ def raw_number(value, dtype):
 
 
 class Formula:
-    """Instructions over slots. Slots 0..nin-1 are inputs, the others are constants or results.
+    """Instructions over slots. Slots 0..nin-1 are inputs; the others are constants or results.
 
     Attributes: nin; instrs, tuples (tile name, result slot, operand slots); consts {slot: number};
     outs, result slots; dtypes {slot: dtype} of constants (default: that of the other operands).
