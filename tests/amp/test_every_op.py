@@ -71,7 +71,7 @@ def bits(x) -> np.ndarray:
     return x.float().numpy() if x.dtype in HALVES else x.numpy()
 
 
-def same(got, wide, half) -> None:
+def assert_same_bits(got, wide, half) -> None:
     """Compare got (16 bits, or float32 where the op returns it) with wide, the float32 result."""
     assert got.dtype in (half, wide.dtype)
     np.testing.assert_array_equal(bits(got), bits(wide.to(got.dtype)))
@@ -94,7 +94,7 @@ def test_a_call_is_the_float32_call_rounded(case, half):
             np.testing.assert_allclose(bits(got), want.numpy(), rtol=4 * EPSILON[half],
                                        atol=4 * EPSILON[half])
         else:
-            same(got, want, half)
+            assert_same_bits(got, want, half)
 
 
 @pytest.mark.parametrize(("case", "half"), pairs(lambda op: op.name != "cast"))
@@ -160,7 +160,7 @@ def test_any_layout(half, layout):
     for f in (lambda x, w: x @ w, lambda x, w: flow.softmax(x, 1) if x.numel() else x, lambda x, w: x.sum(0),
               lambda x, w: flow.nn.functional.layer_norm(x, (x.shape[1],)) if x.numel() else x,
               lambda x, w: x * x):
-        same(f(x, w), f(x.float(), w.float()), half)
+        assert_same_bits(f(x, w), f(x.float(), w.float()), half)
 
 
 @pytest.mark.parametrize("half", HALVES, ids=repr)

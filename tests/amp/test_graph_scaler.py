@@ -84,7 +84,7 @@ def everything(net, optimizer, scaler) -> list:
     return [optimizer.count_.item(), scaler.state_dict(), *(t.detach().float().numpy().copy() for t in found)]
 
 
-def same(a, b) -> bool:
+def are_equal_runs(a, b) -> bool:
     return a[:2] == b[:2] and len(a) == len(b) and all(np.array_equal(x, y) for x, y in zip(a[2:], b[2:]))
 
 
@@ -173,7 +173,7 @@ def test_a_state_is_restored_and_eager_steps_continue_with_the_same_scaler():
         step(flow.tensor(x))
     in_a_graph(*mixed, DATA[:4])
     eagerly(*mixed, DATA[4:])
-    assert same(everything(*again), everything(*whole))
+    assert are_equal_runs(everything(*again), everything(*whole))
     for a, b in zip(everything(*mixed)[2:], everything(*whole)[2:], strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-6)
     assert everything(*mixed)[:2] == everything(*whole)[:2]

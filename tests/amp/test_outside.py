@@ -20,7 +20,7 @@ def drawn(half, shape=(4, 5)):
     return flow.tensor(np.random.default_rng(0).normal(size=shape).astype("f4")).to(half)
 
 
-def same(a, b) -> bool:
+def are_equal(a, b) -> bool:
     return a.dtype is b.dtype and a.shape == b.shape and flow.equal(a.float(), b.float())
 
 
@@ -69,7 +69,7 @@ def test_a_stream_is_the_rounded_float32_stream(name, half):
         flow.manual_seed(7)
         FILLS[name](t)
         after.append(flow.rand(3))
-    assert same(x, y.to(half)) and flow.equal(*after), "and as much is drawn"
+    assert are_equal(x, y.to(half)) and flow.equal(*after), "and as much is drawn"
 
 
 @BOTH
@@ -83,7 +83,7 @@ def test_random_tensors_are_rounded_float32_tensors(half):
         for kind in (half, flow.float32):
             flow.manual_seed(3)
             found.append(f(50, 3, dtype=kind))
-        assert same(found[0], found[1].to(half))
+        assert are_equal(found[0], found[1].to(half))
 
 
 # ---- files
@@ -95,7 +95,7 @@ def test_files_and_copies_keep_every_bit(half, tmp_path):
     again = flow.load(tmp_path / "all")
     for a, b in ((again["x"], x), (again["more"][0], x[:0]), (again["more"][1], x[0, 2]),
                  (pickle.loads(pickle.dumps(x)), x), (copy.deepcopy(x), x)):
-        assert same(a, b)
+        assert are_equal(a, b)
     assert np.signbit(again["x"][0, 1].item())
 
 
@@ -110,7 +110,7 @@ def test_a_safetensors_file_keeps_dtypes(half, tmp_path):
     path.write_bytes(len(head).to_bytes(8, "little") + head + bits.tobytes() + np.array([3, 4]).tobytes())
     pytest.importorskip("safetensors")
     found = flow.load(str(path))
-    assert same(found["w"], x) and found["n"].tolist() == [3, 4]
+    assert are_equal(found["w"], x) and found["n"].tolist() == [3, 4]
 
 
 class Net(nn.Graph):
@@ -128,7 +128,7 @@ def test_a_saved_graph_gives_the_same_bits(half, tmp_path):
     g, x = Net(half), drawn(half, (3, 4))
     y = g(x)
     flow.save(g, tmp_path / "graph")
-    assert same(flow.load_graph(tmp_path / "graph")(x), y)
+    assert are_equal(flow.load_graph(tmp_path / "graph")(x), y)
 
 
 @BOTH
@@ -162,7 +162,7 @@ def test_onnx(half, tmp_path):
 def test_dlpack_shares_the_memory(half):
     x = drawn(half)
     y = flow.from_dlpack(x)
-    assert same(x, y)
+    assert are_equal(x, y)
     y[0, 0] = 3.0
     assert x[0, 0].item() == 3.0
 
@@ -175,7 +175,7 @@ def test_pytorch_shares_the_memory(half):
     t = torch.from_dlpack(x)
     assert str(t.dtype) == f"torch.{half.name}" and t.tolist() == x.tolist()
     t[1, 1] = 2.0
-    assert x[1, 1].item() == 2.0 and same(flow.from_dlpack(t), x)
+    assert x[1, 1].item() == 2.0 and are_equal(flow.from_dlpack(t), x)
 
 
 def test_numpy_bfloat16_from_ml_dtypes():
@@ -185,7 +185,8 @@ def test_numpy_bfloat16_from_ml_dtypes():
         a = x.numpy()
         assert a.dtype == ml_dtypes.bfloat16 and a.shape == tuple(x.shape)
         np.testing.assert_array_equal(a.astype("f4"), x.float().numpy())
-        assert same(flow.tensor(a), x) and flow.tensor(a, dtype=flow.float32).dtype is flow.float32
+        assert are_equal(flow.tensor(a), x)
+        assert flow.tensor(a, dtype=flow.float32).dtype is flow.float32
         if a.size:
             a[...] = 2
             assert x.float().min().item() == x.float().max().item() == 2.0, "the same memory"
@@ -212,7 +213,7 @@ def test_a_python_function_gets_float16_unchanged_and_bfloat16_as_float32(half):
     x, y = drawn(half, (3, 5)), drawn(half, (5, 3)).t()
     got = plus(x, y)
     assert seen[-1] == (np.float16 if half is flow.float16 else np.float32)
-    assert same(got, x + y)
+    assert are_equal(got, x + y)
     special = flow.tensor([float("nan"), float("inf"), -0.0, 3.3895e38, 1 + 2.0 ** -8]).to(half)
     np.testing.assert_array_equal(plus(special, special).float().numpy(), (special + special).float().numpy())
 

@@ -56,7 +56,7 @@ def reference(program: Program, create_graph: bool):
     return [x.grad for x in values[:LEAVES]], log
 
 
-def same(a, b) -> bool:
+def are_equal_gradients(a, b) -> bool:
     return a is b is None or a is not None and b is not None and a.tolist() == b.tolist()
 
 
@@ -74,7 +74,7 @@ def test_backward_with_inputs_is_backward_restricted_to_them(program, data, crea
     flow.autograd.backward(outs, [flow.ones_like(y) for y in outs], create_graph=create_graph,
                            inputs=[values[i] for i in wanted])
     for i in range(LEAVES):
-        assert same(values[i].grad, grads[i] if i in wanted else None)
+        assert are_equal_gradients(values[i].grad, grads[i] if i in wanted else None)
     assert hooks_of_leaves(partial_log, wanted) == hooks_of_leaves(log, wanted)
     assert not hooks_of_leaves(partial_log, set(range(LEAVES)) - set(wanted))
     if set(wanted) == set(range(LEAVES)):
@@ -91,7 +91,7 @@ def test_grad_returns_the_gradients_that_backward_accumulates(program, data, cre
     results = flow.autograd.grad(outs, [values[i] for i in wanted], [flow.ones_like(y) for y in outs],
                                  allow_unused=True, create_graph=create_graph)
     for i, g in zip(wanted, results):
-        assert same(g, grads[i])
+        assert are_equal_gradients(g, grads[i])
     assert all(x.grad is None for x in values[:LEAVES])
     expected = [event for event in hooks_of_leaves(log, wanted) if event[0] == "hook"]
     assert hooks_of_leaves(grad_log, wanted) == expected
@@ -112,14 +112,14 @@ def test_inner_values_as_inputs(program, data):
     values, log = program.run()
     outs = [values[i] for i in program.roots]
     flow.autograd.backward(outs, [flow.ones_like(y) for y in outs], inputs=[values[i] for i in inner])
-    assert all(same(values[i].grad, g) for i, g in zip(inner, expected))
+    assert all(are_equal_gradients(values[i].grad, g) for i, g in zip(inner, expected))
     assert all(x.grad is None for x in values[:LEAVES]) and not any(i < LEAVES for _, i, *_ in log)
 
     values, _ = program.run()
     outs = [values[i] for i in program.roots]
     results = flow.autograd.grad(outs, [values[i] for i in inner], [flow.ones_like(y) for y in outs],
                                  allow_unused=True)
-    assert all(same(a, b) for a, b in zip(results, expected))
+    assert all(are_equal_gradients(a, b) for a, b in zip(results, expected))
 
 
 def test_gradients_of_the_three_ways_may_be_written():

@@ -56,7 +56,7 @@ def outcome(text, place):
     return out, {n: t.grad for n, t in names.items() if t.grad is not None}
 
 
-def same(got, want):
+def assert_close_on_devices(got, want):
     if not isinstance(want, flow.Tensor):
         assert got == want
         return
@@ -82,12 +82,12 @@ def test_a_line_has_the_same_results_on_cuda_and_cpu(line):
     got, theirs = outcome(text, "cuda")
     assert len(got) == len(want)
     for x, y in zip(got, want):
-        same(x, y)
+        assert_close_on_devices(x, y)
         assert not isinstance(x, flow.Tensor) or x.is_cuda or "_indices(" in text, "it came back on the CPU"
     assert theirs.keys() == grads.keys()
     for name in grads:
         assert theirs[name].is_cuda
-        same(theirs[name], grads[name])
+        assert_close_on_devices(theirs[name], grads[name])
 
 
 @pytest.mark.parametrize("line", [c for c in CREATION if c.startswith("m.") and c.endswith(")")
@@ -97,7 +97,7 @@ def test_creation_on_cuda_matches_the_cpu(line):
     there = eval(text[:-1] + ", device='cuda')", {"m": flow, "np": np})
     here = eval(text, {"m": flow, "np": np})
     assert there.is_cuda and there.device == flow.device("cuda", 0)
-    same(there, here)
+    assert_close_on_devices(there, here)
 
 
 @given(programs.programs)

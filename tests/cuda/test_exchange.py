@@ -43,7 +43,7 @@ class Foreign:
         self.keeps, self.__cuda_array_interface__ = keeps, {**keeps.__cuda_array_interface__, **changed}
 
 
-def same(y, x):
+def assert_shares_memory(y, x):
     assert y.device == x.device and y.dtype is x.dtype and y.shape == x.shape
     assert y.stride() == x.stride() or 0 in x.shape or 1 in x.shape
     assert y.data_ptr() == x.data_ptr() and y.is_leaf and not y.requires_grad
@@ -53,9 +53,9 @@ def same(y, x):
 # ---- without a copy
 @given(views(), st.booleans())
 def test_dlpack_both_ways(x, versioned):
-    same(flow.from_dlpack(x), x)
-    same(flow.from_dlpack(x.__dlpack__(max_version=(1, 0) if versioned else None)), x)
-    same(flow.as_tensor(Foreign(x)), x)
+    assert_shares_memory(flow.from_dlpack(x), x)
+    assert_shares_memory(flow.from_dlpack(x.__dlpack__(max_version=(1, 0) if versioned else None)), x)
+    assert_shares_memory(flow.as_tensor(Foreign(x)), x)
 
 
 def test_a_write_shows_on_both_sides():
@@ -68,7 +68,7 @@ def test_a_write_shows_on_both_sides():
 
 def test_bfloat16_is_exchanged_by_dlpack():
     x = flow.arange(4, device="cuda").to(flow.bfloat16)
-    same(flow.from_dlpack(x), x)
+    assert_shares_memory(flow.from_dlpack(x), x)
     assert not hasattr(x, "__cuda_array_interface__")
 
 
@@ -184,7 +184,7 @@ def test_invalid_arrays_are_refused(changed, error, words):
 def test_the_device_of_an_array_is_detected():
     x = flow.arange(3, device="cuda:1")
     for y in (flow.from_dlpack(x), flow.as_tensor(Foreign(x))):
-        same(y, x)
+        assert_shares_memory(y, x)
         assert (y + 1).device == x.device
 
 

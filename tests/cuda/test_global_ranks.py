@@ -19,7 +19,7 @@ def mine(rank, device, dtype=flow.float32):
     return (flow.arange(6, device=device).reshape(2, 3) % 5 + rank).to(dtype)
 
 
-def same(x, y):
+def assert_same_tensor(x, y):
     assert x.dtype is y.dtype and x.tolist() == y.tolist() and x.is_cuda
 
 
@@ -32,27 +32,28 @@ def collectives(k, dtype):
     own, room = lambda: mine(r, device, dtype), lambda: flow.empty(2, 3, dtype=dtype, device=device)
     x = own()
     assert comm.all_reduce(x) is x and x.device == flow.device(device) and x._version == 1
-    same(x, total)
+    assert_same_tensor(x, total)
     parts = [room() for _ in range(k)]
     comm.all_gather(parts, own())
     for a, b in zip(parts, every):
-        same(a, b)
+        assert_same_tensor(a, b)
     whole = flow.empty(k, 2, 3, dtype=dtype, device=device)
     comm.all_gather_into_tensor(whole, own())
-    same(whole, flow.stack(every))
-    same(comm.broadcast(own().T.contiguous().T, k - 1), every[-1])
-    same(comm.broadcast(own() if r == 0 else room(), 0), every[0])       # uninitialized memory is never read
-    same(comm.reduce(own(), 0), total if r == 0 else every[r])
-    same(comm.reduce_scatter(room(), [own() for _ in range(k)]), total)
-    same(comm.scatter(room(), [x.to(device) for x in every] if r == 0 else None), every[r])
+    assert_same_tensor(whole, flow.stack(every))
+    assert_same_tensor(comm.broadcast(own().T.contiguous().T, k - 1), every[-1])
+    # Uninitialized memory is never read.
+    assert_same_tensor(comm.broadcast(own() if r == 0 else room(), 0), every[0])
+    assert_same_tensor(comm.reduce(own(), 0), total if r == 0 else every[r])
+    assert_same_tensor(comm.reduce_scatter(room(), [own() for _ in range(k)]), total)
+    assert_same_tensor(comm.scatter(room(), [x.to(device) for x in every] if r == 0 else None), every[r])
     parts = [room() for _ in range(k)]
     comm.all_to_all(parts, [x.to(device) for x in every])
     for a in parts:
-        same(a, every[r])
+        assert_same_tensor(a, every[r])
     if r == 0:
         comm.send(own(), 1)
     if r == 1:
-        same(comm.recv(0, device=device), every[0])
+        assert_same_tensor(comm.recv(0, device=device), every[0])
         assert not flow.ones(1).is_cuda
 
 

@@ -22,7 +22,7 @@ def on(k, f):
     return spawn(lambda: f(flow.env.get_rank()), k)
 
 
-def same(x, y):
+def are_equal(x, y):
     return x.dtype is y.dtype and x.tolist() == y.tolist()
 
 
@@ -34,34 +34,34 @@ def test_collectives(k, dtype):
 
     def f(r):
         x = mine(r, dtype)
-        assert comm.all_reduce(x) is x and same(x, total)
+        assert comm.all_reduce(x) is x and are_equal(x, total)
         parts = [flow.empty(2, 3, dtype=dtype) for _ in range(k)]
         comm.all_gather(parts, mine(r, dtype))
-        assert all(same(a, b) for a, b in zip(parts, every))
+        assert all(are_equal(a, b) for a, b in zip(parts, every))
         for shape in ((k, 2, 3), (k * 2, 3), (3, 2 * k), (6 * k,), (1, k, 3, 2)):
             whole = flow.empty(*shape, dtype=dtype)
             comm.all_gather_into_tensor(whole, mine(r, dtype))
-            assert same(whole, flow.cat(every).reshape(*shape))
+            assert are_equal(whole, flow.cat(every).reshape(*shape))
             part = comm.reduce_scatter_tensor(flow.empty(2, 3, dtype=dtype),
                                               flow.cat([mine(r, dtype)] * k).reshape(*shape))
-            assert same(part, total)
+            assert are_equal(part, total)
         x = comm.broadcast(mine(r, dtype), k - 1)
-        assert same(x, every[-1])
+        assert are_equal(x, every[-1])
         x = comm.scatter(flow.empty(2, 3, dtype=dtype), every if r == 0 else None, 0)
-        assert same(x, every[r])
+        assert are_equal(x, every[r])
         x = comm.reduce(mine(r, dtype), k - 1)
-        assert same(x, total if r == k - 1 else every[r])
+        assert are_equal(x, total if r == k - 1 else every[r])
         parts = [flow.empty(2, 3, dtype=dtype) for _ in range(k)] if r == 0 else None
         comm.gather(mine(r, dtype), parts, 0)
-        assert r or all(same(a, b) for a, b in zip(parts, every))
+        assert r or all(are_equal(a, b) for a, b in zip(parts, every))
         parts = [flow.empty(2, 3, dtype=dtype) for _ in range(k)]
         comm.all_to_all(parts, [mine(10 * r + i, dtype) for i in range(k)])
-        assert all(same(a, mine(10 * i + r, dtype)) for i, a in enumerate(parts))
+        assert all(are_equal(a, mine(10 * i + r, dtype)) for i, a in enumerate(parts))
         out = comm.reduce_scatter(flow.empty(2, 3, dtype=dtype), [mine(i + r, dtype) for i in range(k)])
-        assert same(out, sum((mine(i + r, dtype).float() for i in range(1, k)),
-                             start=mine(r, dtype).float()).to(dtype))
+        assert are_equal(out, sum((mine(i + r, dtype).float() for i in range(1, k)),
+                                  start=mine(r, dtype).float()).to(dtype))
         out = comm.reduce_scatter_tensor(flow.empty(2, 3, dtype=dtype), flow.cat([mine(r, dtype)] * k))
-        assert same(out, total)
+        assert are_equal(out, total)
         comm.barrier()
 
     on(k, f)
@@ -76,10 +76,10 @@ def test_send_and_recv(dtype):
             comm.send(mine(4, dtype), 1, send_meta=False)
             comm.send(mine(5, dtype), 1)
             return
-        assert same(comm.recv(0), mine(3, dtype)) and comm.recv(0).shape == ()
-        assert same(comm.recv(0, (2, 3), dtype), mine(4, dtype))
+        assert are_equal(comm.recv(0), mine(3, dtype)) and comm.recv(0).shape == ()
+        assert are_equal(comm.recv(0, (2, 3), dtype), mine(4, dtype))
         out = flow.empty(2, 3, dtype=dtype)
-        assert comm.recv(0, out=out) is out and same(out, mine(5, dtype))
+        assert comm.recv(0, out=out) is out and are_equal(out, mine(5, dtype))
 
     on(2, f)
 
@@ -114,15 +114,15 @@ def test_one_controller_of_three_devices(virtual):
             e.get_node_size()) == (0, 3, 0, 0, 1)
     assert e.is_multi_client()
     x = mine(1)
-    assert same(comm.all_reduce(x.clone()), x * 3) and same(comm.reduce(x.clone()), x * 3)
-    assert same(comm.reduce(x.clone(), 1), x) and same(comm.broadcast(x.clone(), 2), x)
+    assert are_equal(comm.all_reduce(x.clone()), x * 3) and are_equal(comm.reduce(x.clone()), x * 3)
+    assert are_equal(comm.reduce(x.clone(), 1), x) and are_equal(comm.broadcast(x.clone(), 2), x)
     parts = [flow.empty(2, 3) for _ in range(3)]
     for do in (comm.all_gather, lambda p, x: comm.gather(x, p),
                lambda p, x: comm.all_to_all(p, [x, x + 1, x + 2])):
         do(parts, x)
-        assert all(same(p, x) for p in parts)
-    assert same(comm.scatter(flow.empty(2, 3), [x, x + 1, x + 2]), x)
-    assert same(comm.reduce_scatter(flow.empty(2, 3), [x, x + 1, x + 2]), x * 3)
+        assert all(are_equal(p, x) for p in parts)
+    assert are_equal(comm.scatter(flow.empty(2, 3), [x, x + 1, x + 2]), x)
+    assert are_equal(comm.reduce_scatter(flow.empty(2, 3), [x, x + 1, x + 2]), x * 3)
     comm.barrier()
     with pytest.raises(CommError, match="does the work of all 3 ranks"):
         comm.send(x, 1)

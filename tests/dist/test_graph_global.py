@@ -101,7 +101,7 @@ def on_devices(model, data, give, rule="sgd", micro=1, **zero):
     return graph, ([a.mean() for a, _ in out], [y for _, y in out], values(model))
 
 
-def same(got, want, rtol=3e-4):
+def assert_close_runs(got, want, rtol=3e-4):
     np.testing.assert_allclose(got[0], want[0], rtol=rtol)
     for a, b in zip(got[1], want[1]):
         np.testing.assert_allclose(a, b, rtol=rtol, atol=1e-4)
@@ -141,7 +141,7 @@ def test_data_parallel(k, rule):
     want = one_device(mlp, data, rule)
     place = placed(k)
     graph, got = on_devices(spread(mlp(), place, {}), data, giver(place, S0), rule)
-    same(got, want)
+    assert_close_runs(got, want)
     gradients = sum(a.nbytes for a in got[2].values())
     assert graph.bytes <= 2 * (k - 1) * (gradients + 8)
 
@@ -153,7 +153,7 @@ def test_model_parallel(k):
     place = placed(k)
     plan = {"0.weight": S0, "0.bias": S0, "2.weight": S1}
     graph, got = on_devices(spread(mlp(), place, plan), data, giver(place, B))
-    same(got, want)
+    assert_close_runs(got, want)
     assert memory(graph).parameters < sum(a.nbytes for a in got[2].values())
 
 
@@ -163,7 +163,7 @@ def test_hybrid():
     place = placed(4, (2, 2))
     plan = {"0.weight": (B, S0), "0.bias": (B, S0), "2.weight": (B, S1)}
     graph, got = on_devices(spread(mlp(), place, plan), data, giver(place, (S0, B)))
-    same(got, want)
+    assert_close_runs(got, want)
     assert graph.model.to(nn.Module)[0].weight.sbp == (B, S0)
 
 
@@ -173,7 +173,7 @@ def test_convolutions(k):
     want = one_device(convnet, data)
     place = placed(k)
     _, got = on_devices(spread(convnet(), place, {}), data, giver(place, S0))
-    same(got, want, rtol=2e-3)
+    assert_close_runs(got, want, rtol=2e-3)
 
 
 @pytest.mark.parametrize("stage", [1, 2, 3])
@@ -183,7 +183,7 @@ def test_zero(stage, rule, micro):
     want = one_device(mlp, data, rule, micro)
     place = placed(2)
     graph, got = on_devices(spread(mlp(), place, {}), data, giver(place, S0), rule, micro, stage=stage)
-    same(got, want)
+    assert_close_runs(got, want)
     assert graph.model.to(nn.Module)[0].weight.sbp == (S0,)
     plain, _ = on_devices(spread(mlp(), place, {}), data[:1], giver(place, S0), rule, micro)
     a, b = memory(plain), memory(graph)
@@ -237,7 +237,7 @@ def test_pipeline(how, each, micro):
     for x, t in data:
         x, t = flow.tensor(x, placement=p0, sbp=S0), flow.tensor(t, placement=p1, sbp=S0)
         out.append([y.numpy() for y in graph(x, t)])
-    same(([a.mean() for a, _ in out], [y for _, y in out], values(model)), want)
+    assert_close_runs(([a.mean() for a, _ in out], [y for _, y in out], values(model)), want)
     assert graph(x, t)[0].placement == p1
     view = graph._compiled.spread
     for rank, g in view.ranks.items():
@@ -341,7 +341,7 @@ def test_automatic():
     graph.config.enable_auto_parallel_ignore_user_sbp_config(True)
     give = giver(place, S0)
     out = [[y.numpy() for y in graph(*give(x, t))] for x, t in data]
-    same(([a.mean() for a, _ in out], [y for _, y in out], values(model)), want)
+    assert_close_runs(([a.mean() for a, _ in out], [y for _, y in out], values(model)), want)
     found = graph._compiled.spread.found
     assert found.exact and found.best.cost < found.greedy.cost
     assert graph.bytes == found.best.bytes < bills["data"]
@@ -451,7 +451,7 @@ def test_dropout_equals_one_device():
     place = placed(2)
     model = spread(Net(), place, {})
     _, got = on_devices(model, data, giver(place, S0))
-    same(got, want)
+    assert_close_runs(got, want)
 
 
 @pytest.mark.parametrize("stage", [0, 3])
@@ -468,7 +468,7 @@ def test_threads_that_are_ranks(stage):
     if PROCESSES:
         pytest.skip("ranks are processes here")
     for got in flow.distributed.spawn(program, 2):
-        same(got, want)
+        assert_close_runs(got, want)
 
 
 def test_watched_values_are_logical_values():
@@ -533,7 +533,7 @@ def test_automatic_in_a_pipeline(parameters):
     for x, t in data:
         x, t = flow.tensor(x, placement=p0, sbp=S0), flow.tensor(t, placement=p1, sbp=S0)
         out.append([y.numpy() for y in graph(x, t)])
-    same(([a.mean() for a, _ in out], [y for _, y in out], values(model)), want)
+    assert_close_runs(([a.mean() for a, _ in out], [y for _, y in out], values(model)), want)
     found = graph._compiled.spread.found
     assert set(seen) == {(B,)} and found.best.cost <= found.greedy.cost
     assert parameters or all(p.sbp == (B,) for p in model.parameters())
@@ -548,7 +548,7 @@ def test_automatic_with_zero(stage):
     graph = Train(model, optimizer(model, "sgd"), stage=stage)
     graph.config.enable_auto_parallel(True)
     out = [[y.numpy() for y in graph(*giver(place, S0)(x, t))] for x, t in data]
-    same(([a.mean() for a, _ in out], [y for _, y in out], values(model)), want)
+    assert_close_runs(([a.mean() for a, _ in out], [y for _, y in out], values(model)), want)
     assert graph._compiled.spread.found.best.bytes == graph.bytes and model[0].weight.sbp == (S0,)
 
 
@@ -624,4 +624,4 @@ def test_a_stage_that_is_used_twice(micro):
     graph = U(model, optimizer(model, "sgd"), micro)
     graph.places = places
     out = [[y.numpy() for y in graph(*giver(places[0], B)(x, t))] for x, t in data]
-    same(([a.mean() for a, _ in out], [y for _, y in out], values(model)), want)
+    assert_close_runs(([a.mean() for a, _ in out], [y for _, y in out], values(model)), want)

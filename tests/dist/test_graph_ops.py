@@ -9,7 +9,7 @@ import pytest
 from flowedu.core.sbp.sbp import layout
 from flowedu.core.values.place import Place
 from laws.calls import label, thin
-from laws.test_spread import CALLS, TRAINED, arrays_of, build, same, sizes
+from laws.test_spread import CALLS, TRAINED, arrays_of, assert_close_arrays, build, sizes
 
 from .rank_graphs import Run, Single
 
@@ -26,7 +26,7 @@ def check(op, e, backward):
             legal = ["B", *(f"S{d}" for d, n in enumerate(a.shape) if n >= k)]
             at[f"x{i}"] = layout(str(rng.choice(legal)), place)
         run = Run(make(), k, at)
-        same(run(*arrays), want, run.inferred.describe())
+        assert_close_arrays(run(*arrays), want, run.inferred.describe())
         assert round(run.sent) == run.inferred.bytes
 
 

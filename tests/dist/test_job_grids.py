@@ -43,7 +43,7 @@ def run(devices, body, *arrays, steps=4, **options):
     return results, {k: v.numpy() for k, v in flow.get_all_variables().items()}, made
 
 
-def same(got, want, rtol=1e-4, atol=1e-5):
+def assert_close_runs(got, want, rtol=1e-4, atol=1e-5):
     for a, b in zip(got[0], want[0], strict=True):
         np.testing.assert_allclose(a, b, rtol=rtol, atol=atol)
     assert got[1].keys() == want[1].keys()
@@ -93,7 +93,7 @@ def alone():
                          ids=str)
 def test_training_on_a_grid_equals_one_device(alone, there, one, two):
     found = run(4, mlp(GRID, one, two, there), *DATA)
-    same(found, alone)
+    assert_close_runs(found, alone)
     assert any(r.place.hierarchy == GRID for r in rows(found[2], "matmul"))
 
 
@@ -104,7 +104,7 @@ MODES = [dict(grad_mode=m) for m in ("restore", "auto", "identity")] + [
 
 @pytest.mark.parametrize("how", MODES, ids=lambda d: "-".join(map(str, d.values())))
 def test_the_layout_of_the_gradient_changes_nothing_else(alone, how):
-    same(run(4, mlp(GRID, ["B", "S(0)"], ["B", "S(1)"], ["S(0)", "S(1)"], **how), *DATA), alone)
+    assert_close_runs(run(4, mlp(GRID, ["B", "S(0)"], ["B", "S(1)"], ["S(0)", "S(1)"], **how), *DATA), alone)
 
 
 def test_the_layout_of_the_gradient():
@@ -189,7 +189,7 @@ def test_lenet_on_a_grid():
     for (a, b), (c, d) in zip(found[0], wanted[0], strict=True):
         np.testing.assert_allclose(a, c, rtol=1e-4)
         np.testing.assert_allclose(b, d, rtol=1e-3, atol=1e-4)
-    same(([], found[1]), ([], wanted[1]), rtol=1e-3)
+    assert_close_runs(([], found[1]), ([], wanted[1]), rtol=1e-3)
     fc1 = next(r for r in rows(found[2]) if r.name == "fc1-matmul")
     assert fc1.reads[1].sbp == ("S0", "S0"), "split(0) holds along both axes"
 
@@ -247,7 +247,7 @@ def test_the_default_placement_may_be_a_grid():
 
     wanted = run(1, body, x)
     found = run(4, body, x, config=config)
-    same(found, wanted)
+    assert_close_runs(found, wanted)
     assert {r.place.hierarchy for r in rows(found[2]) if r.node
             and r.reads} == {GRID}, "updates and clipping too"
     assert str(grid()) == "cpu 0:0, 0:1, 0:2, 0:3 as (2, 2)"
@@ -273,7 +273,7 @@ def test_pipelines_of_grids_and_rows():
             return loss
         return f
 
-    same(run(8, body(8), x), run(1, body(1), x))
+    assert_close_runs(run(8, body(8), x), run(1, body(1), x))
 
 
 def test_micro_batches_on_a_grid():
@@ -292,7 +292,7 @@ def test_micro_batches_on_a_grid():
 
     config = flow.function_config()
     config.train.num_gradient_accumulation_steps(2)
-    same(run(4, body(GRID), x, config=config), run(1, body((1, 1)), x, config=config))
+    assert_close_runs(run(4, body(GRID), x, config=config), run(1, body((1, 1)), x, config=config))
 
 
 def test_a_variable_distribution_on_a_row():

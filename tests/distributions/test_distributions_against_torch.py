@@ -14,7 +14,7 @@ from flowedu import mock
 from .distribution_lines import LINES, PAIRS, made
 
 
-def same(got, want, rtol=1e-7):
+def assert_close(got, want, rtol=1e-7):
     assert tuple(got.shape) == tuple(want.shape) and got.dtype.name == str(want.dtype).removeprefix("torch.")
     np.testing.assert_allclose(got.detach().numpy(), want.detach().numpy(), rtol=rtol, atol=1e-9)
 
@@ -30,7 +30,7 @@ def test_values_match_pytorch(line):
     flow.manual_seed(9)
     x = a.sample((6,))
     y = torch.tensor(x.numpy())
-    same(a.log_prob(x), b.log_prob(y), 1e-6)
+    assert_close(a.log_prob(x), b.log_prob(y), 1e-6)
     for name in ("mean", "variance", "stddev", "mode", "entropy", "perplexity"):
         try:
             want = getattr(b, name)
@@ -42,15 +42,15 @@ def test_values_match_pytorch(line):
         # PyTorch's is nan for a concentration below 1
         if "Weibull" in line and name == "mode":
             got, want = got[1], want[1]
-        same(got, want)
+        assert_close(got, want)
     for name, value, other in (("cdf", x, y), ("icdf", x.double() * 0 + 0.3, y.double() * 0 + 0.3)):
         try:
             want = getattr(b, name)(other)
         except (NotImplementedError, ValueError):
             continue
-        same(getattr(a, name)(value), want)
+        assert_close(getattr(a, name)(value), want)
     if a.has_enumerate_support:
-        same(a.enumerate_support(), b.enumerate_support())
+        assert_close(a.enumerate_support(), b.enumerate_support())
 
 
 @pytest.mark.torch
@@ -58,7 +58,7 @@ def test_values_match_pytorch(line):
 def test_the_divergence_matches_pytorch(p, q):
     torch = pytest.importorskip("torch")
     got = flow.distributions.kl_divergence(made(p), made(q))
-    same(got, torch.distributions.kl_divergence(made(p, torch), made(q, torch)), 1e-6)
+    assert_close(got, torch.distributions.kl_divergence(made(p, torch), made(q, torch)), 1e-6)
 
 
 @pytest.mark.torch
@@ -119,15 +119,15 @@ def test_transforms_match_pytorch(line):
     x = np.random.default_rng(0).standard_normal((4, 3))
     ours, theirs = made("d." + line), made("d." + line, torch)
     a, b = flow.tensor(x), torch.tensor(x)
-    same(ours(a), theirs(b))
-    same(ours.inv(ours(a)), theirs.inv(theirs(b)))
+    assert_close(ours(a), theirs(b))
+    assert_close(ours.inv(ours(a)), theirs.inv(theirs(b)))
     assert ours.bijective == theirs.bijective
     assert ours.domain.event_dim == theirs.domain.event_dim or "Stack" in line
     assert ours == made("d." + line) or "Stack" in line or "Independent" in line or "Power" in line
     if ours.bijective:
-        same(ours.inv(ours(a)), b)
-        same(ours.log_abs_det_jacobian(a, ours(a)), theirs.log_abs_det_jacobian(b, theirs(b)))
-        same(ours.inv.log_abs_det_jacobian(ours(a), a), theirs.inv.log_abs_det_jacobian(theirs(b), b))
+        assert_close(ours.inv(ours(a)), b)
+        assert_close(ours.log_abs_det_jacobian(a, ours(a)), theirs.log_abs_det_jacobian(b, theirs(b)))
+        assert_close(ours.inv.log_abs_det_jacobian(ours(a), a), theirs.inv.log_abs_det_jacobian(theirs(b), b))
 
 
 REINFORCE = """

@@ -72,8 +72,8 @@ def values(model):
     return {k: v.numpy().copy() for k, v in model.state_dict().items()}
 
 
-def same(a, b, rtol=1e-5, atol=1e-6):
-    """Create two models with equal states."""
+def assert_same_state(a, b, rtol=1e-5, atol=1e-6):
+    """Assert that two models have equal states."""
     a, b = values(a), values(b)
     assert a.keys() == b.keys()
     for k in a:

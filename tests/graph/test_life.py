@@ -9,7 +9,7 @@ import pytest
 import flowedu as flow
 from flowedu import nn
 
-from .making import batch, graph, mlp, of, same, trainer, twins
+from .making import assert_same_state, batch, graph, mlp, of, trainer, twins
 
 
 def test_init_must_come_first():
@@ -175,7 +175,7 @@ def test_parameters_that_are_not_contiguous():
         loss.backward()
         sgd.step()
         assert np.isclose(g(x, y).item(), loss.item(), rtol=1e-5)
-    same(a, b)
+    assert_same_state(a, b)
 
 
 def test_a_new_mode_causes_a_new_trace(capsys):

@@ -10,7 +10,7 @@ from flowedu.nn.graph import GraphModule
 from flowedu.vision import models
 from flowedu.vision.models.neural_style_transfer import stylenet
 
-from .making import graph, same, twins
+from .making import assert_same_state, graph, twins
 
 STEPS = 20
 
@@ -96,7 +96,7 @@ def test_twenty_steps(name):
     losses = loss_of_steps(graph(step_of(loss_of), sgd(a.parameters()), model=a), x, y)
     np.testing.assert_allclose(losses, eagerly(b, sgd(b.parameters()), loss_of, x, y), rtol=1e-6)
     assert losses[-1] < losses[0]
-    same(a, b, rtol=1e-5, atol=1e-7)
+    assert_same_state(a, b, rtol=1e-5, atol=1e-7)
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -122,7 +122,7 @@ def test_optimizers(name, optimizer):
     x = x.double() if x.dtype is flow.float32 else x
     losses = loss_of_steps(graph(step_of(loss_of), make_optimizer(a.parameters()), model=a), x, y)
     np.testing.assert_allclose(losses, eagerly(b, make_optimizer(b.parameters()), loss_of, x, y), rtol=1e-5)
-    same(a, b, rtol=1e-4, atol=1e-6)
+    assert_same_state(a, b, rtol=1e-4, atol=1e-6)
 
 
 @pytest.mark.parametrize("name", ["mobilenet", "gpt"])
@@ -134,7 +134,7 @@ def test_passes(name, off):
     g, h = (graph(step_of(loss_of), OPTIMIZERS["adam"](m.parameters()), model=m) for m in (a, b))
     h.config.disable_pass(off)
     np.testing.assert_allclose(loss_of_steps(g, x, y, 3), loss_of_steps(h, x, y, 3), rtol=1e-9)
-    same(a, b, rtol=1e-6, atol=1e-9)
+    assert_same_state(a, b, rtol=1e-6, atol=1e-9)
 
 
 @pytest.mark.parametrize("name", ["mobilenet", "gpt"])
@@ -146,7 +146,7 @@ def test_checkpointing(name):
     for part in h.model.features if name == "mobilenet" else h.model.blocks:
         part.to(GraphModule).activation_checkpointing = True
     np.testing.assert_allclose(loss_of_steps(g, x, y, 5), loss_of_steps(h, x, y, 5), rtol=1e-9)
-    same(a, b, rtol=1e-6, atol=1e-9)
+    assert_same_state(a, b, rtol=1e-6, atol=1e-9)
     assert h._compiled.program.plan.arena < g._compiled.program.plan.arena
 
 

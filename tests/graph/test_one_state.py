@@ -136,7 +136,7 @@ def told(run):
     return found
 
 
-def same(got, want):
+def assert_close_states(got, want):
     got, want = told(got), told(want)
     assert got.keys() == want.keys()
     for k in want:
@@ -149,12 +149,12 @@ def law(how, first, then, way, k, path):
         warnings.simplefilter("error")
         getattr(one, first)(k)
         want.eager(k)
-        same(one, want)
+        assert_close_states(one, want)
         one = getattr(one, way)(path)
-        same(one, want)
+        assert_close_states(one, want)
         getattr(one, then)(N - k)
         want.eager(N - k)
-        same(one, want)
+        assert_close_states(one, want)
         getattr(one, first)(0)
 
 
@@ -195,7 +195,7 @@ def test_two_graphs_and_eager_steps_alternate():
         run.at = i
         (run.graph if i % 3 < 2 else run.eager)(1)
         want.eager(1)
-        same(one, want)
+        assert_close_states(one, want)
 
 
 def test_a_loaded_state_is_used_by_a_compiled_graph():
@@ -207,14 +207,14 @@ def test_a_loaded_state_is_used_by_a_compiled_graph():
         part.load_state_dict(state.state_dict())
     one.at = 2
     one.graph(3), best.eager(3)
-    same(one, best)
+    assert_close_states(one, best)
     fresh, want = Run("adam", "step"), Run("adam", "step")           # an empty state is a valid state
     for part, state in ((one.model, fresh.model), (one.optimizer, fresh.optimizer),
                         (one.schedule, fresh.schedule)):
         part.load_state_dict(state.state_dict())
     one.at = 0
     one.graph(3), want.eager(3)
-    same(one, want)
+    assert_close_states(one, want)
 
 
 def test_a_failed_step_does_not_count():
@@ -249,9 +249,9 @@ def test_a_manual_schedule_step_after_a_graph_step():
             one.graph(1)
             one.schedule.step()
     want.eager(3)
-    same(one, want)
+    assert_close_states(one, want)
     one.eager(2), want.eager(2)
-    same(one, want)
+    assert_close_states(one, want)
 
 
 def test_a_rate_set_by_hand_holds_until_the_next_schedule_step():
@@ -260,7 +260,7 @@ def test_a_rate_set_by_hand_holds_until_the_next_schedule_step():
         step(2)
         run.optimizer.param_groups[1]["lr"] = 0.2
         step(2)
-    same(one, want)
+    assert_close_states(one, want)
 
 
 @pytest.mark.parametrize("way", ["objects", "own"])

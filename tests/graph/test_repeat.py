@@ -6,7 +6,7 @@ import flowedu as flow
 from flowedu import nn
 from flowedu.nn.graph import GraphModule
 
-from .making import batch, graph, mlp, same, trainer, twins
+from .making import assert_same_state, batch, graph, mlp, trainer, twins
 
 LOSS = nn.CrossEntropyLoss()
 
@@ -32,7 +32,7 @@ def test_micro_batches_give_the_gradient_of_the_mean(k):
         o.step()
         assert losses.shape == ((k,) if k > 1 else ())
         assert np.allclose(losses.numpy().reshape(-1), [p.item() for p in parts], rtol=1e-5)
-    same(a, b)
+    assert_same_state(a, b)
     assert g.state_dict()["System-Train-TrainStep"].tolist() == [4]              # one update per call
 
 
@@ -72,7 +72,7 @@ def test_statistics_move_once_per_micro_batch():
         for xi, yi in zip(x.chunk(3), y.chunk(3)):
             (LOSS(b(xi), yi) / 3).backward()
         o.step()
-    same(a, b)
+    assert_same_state(a, b)
 
 
 def test_every_micro_batch_has_different_masks():
@@ -134,7 +134,7 @@ def test_checkpointing_keeps_the_results_with_dropout(marked):
         g._compile(x, y)
     for _ in range(4):
         assert np.isclose(graphs[0](x, y).item(), graphs[1](x, y).item(), rtol=1e-5)
-    same(*models)
+    assert_same_state(*models)
 
 
 def test_checkpointing_needs_less_memory():
@@ -165,7 +165,7 @@ def test_modules_called_twice_and_nested_marks():
     h.model.a.to(GraphModule).activation_checkpointing = True
     for _ in range(4):
         assert np.isclose(g(x, y).item(), h(x, y).item(), rtol=1e-5)
-    same(a, b)
+    assert_same_state(a, b)
 
 
 def test_statistics_move_once_although_computed_twice():
@@ -173,7 +173,7 @@ def test_statistics_move_once_although_computed_twice():
     g, h = trainer(a, sgd(a)), checkpointed(trainer(b, sgd(b)), "model")
     for _ in range(3):
         assert np.isclose(g(x, y).item(), h(x, y).item(), rtol=1e-5)
-    same(a, b)
+    assert_same_state(a, b)
 
 
 def test_accumulation_and_checkpointing_together():
@@ -183,7 +183,7 @@ def test_accumulation_and_checkpointing_together():
     g, h = trainer(a, sgd(a)), checkpointed(accumulating(b, 4), "model.1", "model.2")
     for _ in range(3):
         assert np.isclose(g(x, y).item(), h(x, y).numpy().mean(), rtol=1e-5)
-    same(a, b)
+    assert_same_state(a, b)
 
 
 def test_gradients_requested_in_build_recompute():

@@ -6,7 +6,7 @@ import flowedu as flow
 from flowedu import nn
 from flowedu.optim import lr_scheduler as S
 
-from .making import batch, graph, mlp, same, train_step, trainer, twins
+from .making import assert_same_state, batch, graph, mlp, train_step, trainer, twins
 
 X, Y = batch()
 
@@ -50,7 +50,7 @@ def test_a_loaded_graph_continues_unchanged(name, on_disk, tmp_path):
     noisy()  # the seeds that dropout got when g was traced
     for _ in range(3):
         assert g(X, Y).item() == h(X, Y).item()
-    same(a, b, rtol=0, atol=0)
+    assert_same_state(a, b, rtol=0, atol=0)
     assert h.state_dict()["System-Train-TrainStep"].tolist() == [6]
 
 
@@ -130,7 +130,7 @@ def test_every_pass_may_be_disabled(off):
     h.config.disable_pass(*off)
     for _ in range(5):
         assert np.isclose(g(X, Y).item(), h(X, Y).item(), rtol=1e-5)
-    same(a, b)
+    assert_same_state(a, b)
     said = [line.split()[0] for line in h._compiled.program.report]
     assert not set(said) & set(off)
 

@@ -6,7 +6,7 @@ import flowedu as flow
 from flowedu import nn
 from flowedu.optim import lr_scheduler as S
 
-from .making import batch, eager_step, graph, mlp, same, train_step, trainer, twins, values
+from .making import assert_same_state, batch, eager_step, graph, mlp, train_step, trainer, twins, values
 
 X, Y = batch()
 LOSS = nn.CrossEntropyLoss()
@@ -27,7 +27,7 @@ def follow(make_optimizer, make_scheduler=None, steps=6, make=mlp, **options):
         if sb is not None:
             sb.step()
         assert np.isclose(g(X, Y).item(), want, rtol=1e-5)
-    same(a, b)
+    assert_same_state(a, b)
     return oa, sa
 
 
@@ -85,7 +85,7 @@ def test_several_optimizers():
         want = eager_step(b, o1, LOSS, X, Y)
         o2.step()
         assert np.isclose(g(X, Y).item(), want, rtol=1e-5)
-    same(a, b)
+    assert_same_state(a, b)
     assert {"model.0.weight-momentum", "model.2.bias-m"} <= set(g.state_dict())
 
 
@@ -108,7 +108,7 @@ def test_frozen_and_omitted_parameters():
     o = flow.optim.SGD([b[2].weight], lr=0.1)
     for _ in range(3):
         assert np.isclose(g(X, Y).item(), eager_step(b, o, LOSS, X, Y), rtol=1e-5)
-    same(a, b)
+    assert_same_state(a, b)
     assert [k for k, v in values(a).items() if not np.array_equal(v, start[k])] == ["2.weight"]
 
 
@@ -126,7 +126,7 @@ def test_clipping(norm, most):
     start = values(a)
     for _ in range(3):
         assert np.isclose(g(X, Y).item(), eager_step(b, o, LOSS, X, Y), rtol=1e-5)
-    same(a, b)
+    assert_same_state(a, b)
     moved = sum(np.abs(v - start[k]).sum() for k, v in values(a).items())
     assert 0 < moved < 3 * 0.5 * most * 51
 
@@ -167,7 +167,7 @@ def test_an_explicit_gradient_for_a_non_scalar_loss():
     y = b(X)
     y.backward(flow.ones_like(y) * 2)  # not divided by the number of elements, as in PyTorch
     o.step()
-    same(a, b)
+    assert_same_state(a, b)
 
 
 def test_gradient_penalty():
@@ -193,7 +193,7 @@ def test_gradient_penalty():
         want.backward()
         o.step()
         assert np.isclose(g(x).item(), want.item(), rtol=1e-4)
-    same(a, b, rtol=1e-4)
+    assert_same_state(a, b, rtol=1e-4)
     slopes = graph(lambda self, x: flow.autograd.grad(self.model(x).sum(),
                                                       [x, flow.ones(1, requires_grad=True)],
                                                       allow_unused=True), model=a)(x)

@@ -218,14 +218,14 @@ def mode_place(x):
     y = np.empty(x.shape[:-1], np.int64)
     for at in np.ndindex(y.shape):
         row = list(x[at])
-        counts = [sum(same(v, w) for w in row) for v in row]
+        counts = [sum(equal_or_both_nan(v, w) for w in row) for v in row]
         found = [v for v, n in zip(row, counts) if n == max(counts)]
         best = min((v for v in found if v == v), default=found[0])
-        y[at] = max(i for i, v in enumerate(row) if same(v, best))
+        y[at] = max(i for i, v in enumerate(row) if equal_or_both_nan(v, best))
     return y
 
 
-def same(u, v) -> bool:
+def equal_or_both_nan(u, v) -> bool:
     return bool(u == v or u != u and v != v)
 
 

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:Using a target size")
 many = settings(max_examples=6 * settings().max_examples)     # programs are cheap, and there are many of them
 
 
-def same(got, want) -> None:
+def assert_same_tensor(got, want) -> None:
     assert got.dtype is want.dtype and got.shape == want.shape, (got.dtype, got.shape, want.dtype, want.shape)
     a, b = ((t.float() if t.dtype in (flow.float16, flow.bfloat16) else t).detach().numpy()
             for t in (got, want))
@@ -47,7 +47,7 @@ def test_a_graph_gives_the_same_values(program):
         if want:
             got = Program(lambda *values: tuple(take(steps, values)[0]))(*tensors(seed))
             for g, w in zip(got if isinstance(got, tuple) else (got,), want, strict=True):
-                same(g, w)
+                assert_same_tensor(g, w)
 
 
 def leaves(seed: int) -> list:
@@ -79,4 +79,4 @@ def test_a_graph_gives_the_same_gradients(program):
         want = slopes(steps, leaves(seed))
         got = Program(lambda *values: slopes(steps, list(values)))(*leaves(seed))
         for g, w in zip(got, want, strict=True):
-            same(flow.where(w.isfinite(), g, w), w)
+            assert_same_tensor(flow.where(w.isfinite(), g, w), w)

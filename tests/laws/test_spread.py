@@ -60,7 +60,7 @@ def build(op, arrays, attrs, forced=None, backward=False):
     return g
 
 
-def same(got, want, what):
+def assert_close_arrays(got, want, what):
     assert len(got) == len(want)
     for a, b in zip(got, want):
         assert a.shape == b.shape and a.dtype == b.dtype, what
@@ -89,7 +89,7 @@ def test_the_spread_graph_computes_the_same(case):
         for k in (2, 3):
             g = build(op, arrays, attrs)
             s = spread(g, k)
-            same(run_graph(g, arrays), want, s.describe())
+            assert_close_arrays(run_graph(g, arrays), want, s.describe())
             for sig in sorted(signatures(op, specs, attrs)) if arrays else ():
                 ways = {t for t in signatures(op, specs, attrs) if t[:len(arrays)] == sig[:len(arrays)]}
                 g = build(op, arrays, attrs, sig[:len(arrays)])
@@ -97,7 +97,7 @@ def test_the_spread_graph_computes_the_same(case):
                     s = spread(g, k)
                     choice = next(r.choice for r in s.rows if r.node is not None and r.node.op is op)
                     assert choice is None or tuple(s for s, in choice.signature) in ways
-                    same(run_graph(g, arrays), want, s.describe())
+                    assert_close_arrays(run_graph(g, arrays), want, s.describe())
                 else:
                     with pytest.raises(JobBuildAndInferError):
                         spread(g, k)
@@ -114,7 +114,7 @@ def test_gradients_are_spread(case):
         want = run_graph(build(op, arrays, attrs, backward=True), arrays)
         g = build(op, arrays, attrs, backward=True)
         s = spread(g, 3)
-        same(run_graph(g, arrays), want, s.describe())
+        assert_close_arrays(run_graph(g, arrays), want, s.describe())
 
 
 SBP = ["B", "P", "S0", "S1"]
@@ -145,7 +145,7 @@ def test_programs_with_gradients(steps, seed, shape, k, data):
 
     want = run_graph(make(False)[0], [x, b])
     g, s = make(True)
-    same(run_graph(g, [x, b]), want, s.describe())
+    assert_close_arrays(run_graph(g, [x, b]), want, s.describe())
     assert make(True)[1].describe() == s.describe()
     assert s.bytes == sum(n for r in s.rows for b in r.boxed for _, _, n in b.route.messages())
 
@@ -161,7 +161,7 @@ def test_wrong_boxing_is_detected(monkeypatch):
     s = spread(g, 2)
     assert s.rows[2].signature == "a=S(1), b=S(0) -> y=P"
     with pytest.raises(AssertionError):
-        same(run_graph(g, arrays), want, s.describe())
+        assert_close_arrays(run_graph(g, arrays), want, s.describe())
 
 
 def test_a_dropout_mask_does_not_gather_the_activations():
@@ -235,7 +235,7 @@ def test_a_gradient_follows_a_hint_only_if_possible():
     rng = np.random.default_rng(0)
     arrays = [rng.standard_normal((6, 4)) for _ in range(2)]
     spread(g, 2)
-    same(run_graph(g, arrays), [arrays[0] * arrays[1], arrays[1], arrays[0]], "")
+    assert_close_arrays(run_graph(g, arrays), [arrays[0] * arrays[1], arrays[1], arrays[0]], "")
 
 
 def test_one_device_drops_the_hints():
@@ -263,5 +263,5 @@ def test_a_stage_on_each_device():
         g.outputs = [b + x]
     s = spread(g, 4)
     x = np.random.default_rng(0).standard_normal((6, 4))
-    same(run_graph(g, [x]), [np.exp(np.maximum(x, 0)) + x], s.describe())
+    assert_close_arrays(run_graph(g, [x]), [np.exp(np.maximum(x, 0)) + x], s.describe())
     assert [(r.op, r.bytes) for r in s.rows] == [("relu", 0), ("exp", 192), ("add", 192), ("(fetch)", 0)]

@@ -42,7 +42,7 @@ def flat(y):
     return [t for part in y for t in flat(part)] if isinstance(y, (tuple, list)) else [y]
 
 
-def same(got, want):
+def assert_close(got, want):
     for y, z in zip(flat(got), flat(want), strict=True):
         np.testing.assert_allclose(y.detach().numpy(), z, rtol=1e-9, atol=1e-11)
 
@@ -64,11 +64,12 @@ def test_network(name, data):
     y, ends = network(mode, x, states, own, layers, ways)
     begin = [flow.tensor(s) for s in states]
     start = [state_for(name, tuple(begin))] if started else []
-    same(module(flow.tensor(x.swapaxes(0, 1) if first else x), *start),
-         (y.swapaxes(0, 1) if first else y, state_for(name, ends)))
+    assert_close(module(flow.tensor(x.swapaxes(0, 1) if first else x), *start),
+                 (y.swapaxes(0, 1) if first else y, state_for(name, ends)))
     if batch == 1:                                       # without a batch axis
         start = [state_for(name, tuple(s.squeeze(1) for s in begin))] if started else []
-        same(module(flow.tensor(x[:, 0]), *start), (y[:, 0], state_for(name, tuple(e[:, 0] for e in ends))))
+        want = y[:, 0], state_for(name, tuple(e[:, 0] for e in ends))
+        assert_close(module(flow.tensor(x[:, 0]), *start), want)
 
 
 @pytest.mark.parametrize("name", MODES)
@@ -108,9 +109,9 @@ def test_cell(name, data):
     x, states = d.floats(4, 3), tuple(d.floats(4, 2) * started for _ in range(2 if name == "LSTMCell" else 1))
     want = step(mode, x, states, *weights_of(own, ""))
     start = (state_for(name[:-4], tuple(flow.tensor(s) for s in states)),) if started else ()
-    same(module(flow.tensor(x), *start), state_for(name[:-4], want))
+    assert_close(module(flow.tensor(x), *start), state_for(name[:-4], want))
     one = [state_for(name[:-4], tuple(flow.tensor(s[1]) for s in states))]
-    same(module(flow.tensor(x[1]), *one), state_for(name[:-4], tuple(s[1] for s in want)))
+    assert_close(module(flow.tensor(x[1]), *one), state_for(name[:-4], tuple(s[1] for s in want)))
 
 
 def test_dropout_acts_between_the_layers():
@@ -189,8 +190,8 @@ def test_packed_sequences_are_independent(name, data):
     out, ends = module(packed, state_for(name, tuple(flow.tensor(s) for s in states)))
     y, n = rnn.pad_packed_sequence(out)
     assert n.tolist() == lengths
-    same(y, padded([w[0][:, 0] for w in want], False))
-    same(ends, state_for(name, tuple(np.concatenate(s, 1) for s in zip(*(w[1] for w in want)))))
+    assert_close(y, padded([w[0][:, 0] for w in want], False))
+    assert_close(ends, state_for(name, tuple(np.concatenate(s, 1) for s in zip(*(w[1] for w in want)))))
 
 
 def test_refusals():

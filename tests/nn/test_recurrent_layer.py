@@ -60,7 +60,7 @@ def both(mode, given, make):
         yield [t.detach().numpy() for t in make(call(layer, mode, leaves, *rest), leaves)]
 
 
-def same(found, rtol=1e-9):
+def assert_close(found, rtol=1e-9):
     for a, b in zip(*found, strict=True):
         np.testing.assert_allclose(a, b, rtol=rtol, atol=1e-10)
 
@@ -76,7 +76,7 @@ def test_results_and_gradients_equal_step_by_step(mode, data):
     d = Draw(data)
     given, seed = drawn(d, mode), d.one_of(1, 2)
     which = d.one_of(slice(None), slice(0, 1), slice(1, None))     # outputs that the loss depends on
-    same(list(both(mode, given, lambda ys, leaves: [
+    assert_close(list(both(mode, given, lambda ys, leaves: [
         *ys, *flow.autograd.grad(weighed(ys[which], np.random.default_rng(seed)), leaves,
                                  allow_unused=True)])))
 
@@ -95,7 +95,8 @@ def test_second_derivatives_equal_step_by_step(mode, data):
         return [flow.zeros(1) if g is None else g for g in found]
 
     one, other = both(mode, given, second)
-    same([one, [np.broadcast_to(b, a.shape) if not b.any() else b for a, b in zip(one, other)]], rtol=1e-7)
+    other = [np.broadcast_to(b, a.shape) if not b.any() else b for a, b in zip(one, other)]
+    assert_close([one, other], rtol=1e-7)
 
 
 class Loss(nn.Module):

@@ -32,7 +32,7 @@ def values():
     return {n: v.numpy() for n, v in flow.get_all_variables().items()}
 
 
-def same(a, b):
+def assert_same_arrays(a, b):
     assert a.keys() == b.keys()
     for name in a:
         np.testing.assert_array_equal(a[name], b[name], name)
@@ -101,7 +101,7 @@ def test_the_old_class_does_the_same_and_warns(tmp_path, capsys):
     assert sorted(want) == NAMES == sorted(flow.load(tmp_path / "c"))
     trainer()
     flow.train.CheckPoint().load(str(tmp_path / "c"))
-    same(values(), want)
+    assert_same_arrays(values(), want)
     for call in (old.save, old.load):
         with refused(AssertionError, "path"):
             call(3)
@@ -128,10 +128,10 @@ def test_the_manager_restores_what_it_saved(tmp_path):
     trainer()
     again = flow.train.SimpleCheckPointManager(root)
     again.initialize_or_restore()
-    same(values(), last)
+    assert_same_arrays(values(), last)
     assert again.list_checkpoints() == names, "restoring saves nothing"
     flow.load_variables(flow.checkpoint.get(os.path.join(root, names[0])))
-    same(values(), first)
+    assert_same_arrays(values(), first)
 
 
 def test_only_finished_checkpoints_of_the_prefix_count(tmp_path):
@@ -235,7 +235,7 @@ def test_a_job_starts_from_a_snapshot(tmp_path):
     step = job(body, x, type="train", name="train", config=config)
     got = values()
     assert not got.pop("new").any()
-    same(got, want)
+    assert_same_arrays(got, want)
     np.testing.assert_array_equal(step(x), loss)
 
 

@@ -69,7 +69,7 @@ def batches(n, seed=0):
     return list(np.random.default_rng(seed).standard_normal((n, 4, 3)).astype(np.float32))
 
 
-def same(a, b, leave=("DynamicLossScale", "TrainStep")):
+def are_equal_states(a, b, leave=("DynamicLossScale", "TrainStep")):
     names = [n for n in a if not any(word in n for word in leave)]
     return names and all(np.array_equal(a[n], b[n]) for n in names)
 
@@ -85,14 +85,14 @@ def test_a_power_of_two_changes_no_bit(name, options):
     for eager in (False, True):
         plain, scaled = (train(OPTIMIZERS[name](**clip, **more), batches(4), eager, penalty=penalty)
                          for more in ({}, options))
-        assert all(map(same, plain, scaled)), "eager" if eager else "compiled"
+        assert all(map(are_equal_states, plain, scaled)), "eager" if eager else "compiled"
 
 
 @pytest.mark.parametrize("options", POWERS[1:3], ids=["static", "dynamic"])
 def test_a_power_of_two_changes_no_bit_in_float64_or_on_two_devices(options):
     for more in ({"dtype": np.float64}, {"devices": 2}):
         plain, scaled = (train(OPTIMIZERS["Adam"](**o), batches(3), **more) for o in ({}, options))
-        assert all(map(same, plain, scaled)), more
+        assert all(map(are_equal_states, plain, scaled)), more
 
 
 def test_other_factors_change_only_the_last_bits():
@@ -190,8 +190,8 @@ def test_a_step_that_overflows_changes_nothing(name, eager):
     data = batches(5)
     data[1][0, 0], data[3][3, 2] = np.inf, np.nan
     found = train(OPTIMIZERS[name](loss_scale_policy=scale.dynamic_loss_scale()), data, eager)
-    assert same(found[0], found[1]) and same(found[2], found[3])
-    assert not same(found[1], found[2]) and not same(found[3], found[4])
+    assert are_equal_states(found[0], found[1]) and are_equal_states(found[2], found[3])
+    assert not are_equal_states(found[1], found[2]) and not are_equal_states(found[3], found[4])
     assert all(np.isfinite(v).all() for v in found[-1].values())
     unscaled = train(OPTIMIZERS[name](), data, eager)
     assert not np.isfinite(unscaled[-1]["w"]).all(), "without the policy, one such step spoils everything"
@@ -202,7 +202,7 @@ def test_an_overflow_of_the_scaled_loss_alone_is_one_too():
                                                                                multiplier=2.0 ** 60)),
                   [2 * x for x in batches(3)])
     start = train(OPTIMIZERS["SGD"](), [2 * x for x in batches(1)])
-    assert not same(found[0], start[0]) and not same(found[0], found[1])
+    assert not are_equal_states(found[0], start[0]) and not are_equal_states(found[0], found[1])
     assert [v[GOOD].item() for v in found] == [0, 1, 2] and found[0][BIG] == 2.0 ** 67
 
 
@@ -231,7 +231,7 @@ def test_one_loss_has_one_scale():
     with refused(AssertionError, "different loss scales", "CombinedOptimizer", at=False):
         train(opt.CombinedOptimizer(parts), batches(1))
     one = opt.CombinedOptimizer([parts[0], opt.SGD(constant_rate(0.1), variables=["v"])])
-    assert same(train(one, batches(1))[0], train(OPTIMIZERS["momentum"](), batches(1))[0])
+    assert are_equal_states(train(one, batches(1))[0], train(OPTIMIZERS["momentum"](), batches(1))[0])
 
 
 def test_the_factor_is_part_of_a_checkpoint(tmp_path):
@@ -242,4 +242,4 @@ def test_the_factor_is_part_of_a_checkpoint(tmp_path):
     config = flow.function_config()
     config.default_initialize_with_snapshot_path(str(tmp_path / "half"))
     again = train(OPTIMIZERS["Adam"](**policy), batches(6)[2:], config=config)
-    assert same(straight[-1], again[-1], leave=()) and straight[-1][BIG] == 2.0 ** 12
+    assert are_equal_states(straight[-1], again[-1], leave=()) and straight[-1][BIG] == 2.0 ** 12

@@ -34,7 +34,7 @@ def labels(reader, batches):
     return [decode(reader()).tolist() for _ in range(batches)]
 
 
-def same(a, b):
+def assert_same(a, b):
     assert a.shape == b.shape
     for x, y in zip(a.items, b.items, strict=True):
         np.testing.assert_array_equal(x, y)
@@ -57,13 +57,13 @@ def test_readers_have_independent_positions(folder):
 def test_decoders_are_the_functions(folder):
     records = data.ofrecord_reader(folder, 5)
     for space in ("BGR", "RGB", "GRAY"):
-        same(nn.OFRecordImageDecoder("encoded", color_space=space)(records),
-             data.OFRecordImageDecoder(records, "encoded", space))
-    same(nn.OFRecordBytesDecoder("encoded")(records), data.OFRecordBytesDecoder(records, "encoded"))
+        assert_same(nn.OFRecordImageDecoder("encoded", color_space=space)(records),
+                    data.OFRecordImageDecoder(records, "encoded", space))
+    assert_same(nn.OFRecordBytesDecoder("encoded")(records), data.OFRecordBytesDecoder(records, "encoded"))
     wide = nn.OFRecordRawDecoder("class/label", (2,), flow.int64, dim1_varying_length=True)(records)
     assert wide.tolist() == [[k, 0] for k in range(5)] and wide.dtype is flow.int64
-    same(nn.OFRecordImageDecoderRandomCrop("encoded", random_seed=3)(records),
-         data.OFRecordImageDecoderRandomCrop(records, "encoded", seed=3))
+    assert_same(nn.OFRecordImageDecoderRandomCrop("encoded", random_seed=3)(records),
+                data.OFRecordImageDecoderRandomCrop(records, "encoded", seed=3))
     crop = nn.OFRecordImageDecoderRandomCrop("encoded", random_area=(0.3, 0.5), random_seed=1)
     first, second = crop(records), crop(records)
     whole = data.OFRecordImageDecoder(records, "encoded").items
@@ -106,10 +106,10 @@ def test_the_pipeline_of_a_training_script(folder):
 def test_image_modules_match_the_functions(folder):
     content = data.OFRecordBytesDecoder(data.ofrecord_reader(folder, 3), "encoded")
     pictures = nn.image.decode(flow.float32, "RGB")(content)
-    same(pictures, flow.image.decode(content, flow.float32, "RGB"))
-    same(nn.image.normalize((2.0, 3.0, 4.0), (1.0, 1.0, 0.0))(pictures),
-         flow.image.normalize(pictures, (2.0, 3.0, 4.0), (1.0, 1.0, 0.0)))
-    same(nn.image.flip()(pictures, 16), flow.image.flip(pictures, 16))
+    assert_same(pictures, flow.image.decode(content, flow.float32, "RGB"))
+    assert_same(nn.image.normalize((2.0, 3.0, 4.0), (1.0, 1.0, 0.0))(pictures),
+                flow.image.normalize(pictures, (2.0, 3.0, 4.0), (1.0, 1.0, 0.0)))
+    assert_same(nn.image.flip()(pictures, 16), flow.image.flip(pictures, 16))
     aligned = nn.image.batch_align((32, 32, 3), flow.float32, 16)(pictures)
     np.testing.assert_array_equal(aligned.numpy(), flow.image.batch_align(pictures, (32, 32, 3), flow.float32,
                                                                           16).numpy())

@@ -57,7 +57,7 @@ def variable(tmp_path):
     return tmp_path / "c" / "w"
 
 
-def same(a, b):
+def are_equal_arrays(a, b):
     return a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
 
 
@@ -72,7 +72,7 @@ def test_checkpoints_round_trip(tmp_path_factory, arrays):
     assert set(back) == set(arrays) and list(back) == sorted(back)
     for name, a in arrays.items():
         assert back[name].shape == a.shape and back[name].dtype.numpy == a.dtype
-        assert same(back[name].numpy(), a), "to the bit, NaNs too"
+        assert are_equal_arrays(back[name].numpy(), a), "to the bit, NaNs too"
     assert (path / "snapshot_done").read_bytes() == b""
     assert sorted(p.name for p in path.iterdir()) == sorted({*arrays, "snapshot_done"})
     assert [p.name for p in path.parent.iterdir()] == ["deeper"], "nothing else is left behind"
@@ -83,7 +83,7 @@ def test_byte_order_and_strides_do_not_matter(tmp_path_factory, a, how):
     a = {"T": a.T, "step": a[::-1, ::2], "F": np.asfortranarray(a)}[how]
     path = tmp_path_factory.mktemp("c")
     cf.write(path, {"w": a})
-    assert same(cf.read(path)["w"].numpy(), np.ascontiguousarray(a, a.dtype.newbyteorder("=")))
+    assert are_equal_arrays(cf.read(path)["w"].numpy(), np.ascontiguousarray(a, a.dtype.newbyteorder("=")))
 
 
 def test_an_entry_of_one_checkpoint_goes_into_another(tmp_path):
@@ -91,7 +91,7 @@ def test_an_entry_of_one_checkpoint_goes_into_another(tmp_path):
     cf.write(tmp_path / "1", {"a": a, "b": np.float32(5)})
     cf.write(tmp_path / "2", cf.read(tmp_path / "1"))
     back = cf.read(tmp_path / "2")
-    assert same(back["a"].numpy(), a) and back["b"].shape == () and back["b"].numpy() == 5
+    assert are_equal_arrays(back["a"].numpy(), a) and back["b"].shape == () and back["b"].numpy() == 5
 
 
 def test_the_directory_of_one_variable_gives_that_variable(variable):
@@ -139,7 +139,7 @@ def test_every_data_type(tmp_path, token, d):
     (tmp_path / "out").write_bytes(np.array([1, 0, 1], d.numpy).tobytes())
     (tmp_path / "meta").write_text(f"shape {{ dim: 3 }} data_type: {token}", encoding="utf-8")
     b = cf.read(tmp_path)
-    assert b.dtype is d and same(b.numpy(), np.array([1, 0, 1], d.numpy))
+    assert b.dtype is d and are_equal_arrays(b.numpy(), np.array([1, 0, 1], d.numpy))
 
 
 def test_char_and_int8_are_distinguished(tmp_path):

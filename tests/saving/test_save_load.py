@@ -22,7 +22,7 @@ from flowedu.saving import register_saver, saver_for
 from flowedu.saving.folder import CheckpointFileError, read, write
 
 
-def same(a, b):
+def assert_same_value(a, b):
     assert type(a) is type(b), (a, b)
     if isinstance(a, flow.Tensor):
         assert a.dtype is b.dtype and a.shape == b.shape and a.requires_grad == b.requires_grad
@@ -34,11 +34,11 @@ def same(a, b):
     elif isinstance(a, dict):
         assert list(a) == list(b)
         for k in a:
-            same(a[k], b[k])
+            assert_same_value(a[k], b[k])
     elif isinstance(a, (list, tuple)):
         assert len(a) == len(b)
         for x, y in zip(a, b):
-            same(x, y)
+            assert_same_value(x, y)
     else:
         assert a == b or a != a and b != b
 
@@ -68,7 +68,7 @@ states = st.recursive(leaves, lambda inner: st.one_of(
 @given(state=states)
 def test_every_structure_round_trips(tmp_path_factory, state):
     state = {"state": state, "t": flow.tensor(1.0)}
-    same(state, round_trip(state, tmp_path_factory.mktemp("s") / "c"))
+    assert_same_value(state, round_trip(state, tmp_path_factory.mktemp("s") / "c"))
 
 
 def test_tensors_of_every_kind(tmp_path):
@@ -82,7 +82,7 @@ def test_tensors_of_every_kind(tmp_path):
     got = round_trip(state, tmp_path / "c")
     assert not got["result"].requires_grad or got["result"].is_leaf
     got.pop("result"), state.pop("result")
-    same(state, got)
+    assert_same_value(state, got)
     got["view"].mul_(0)
     assert whole[1].numpy().any(), "memory of its own"
 
@@ -96,10 +96,10 @@ def test_a_shared_tensor_stays_shared(tmp_path):
 
 
 def test_top_level_kinds(tmp_path):
-    same(flow.tensor([1, 2]), round_trip(flow.tensor([1, 2]), tmp_path / "a"))
-    same([flow.tensor(1.0), (flow.tensor(2),)], round_trip([flow.tensor(1.0), (flow.tensor(2),)],
-                                                           tmp_path / "b"))
-    same({"epoch": 3, "lr": math.inf}, round_trip({"epoch": 3, "lr": math.inf}, tmp_path / "c"))
+    assert_same_value(flow.tensor([1, 2]), round_trip(flow.tensor([1, 2]), tmp_path / "a"))
+    assert_same_value([flow.tensor(1.0), (flow.tensor(2),)], round_trip([flow.tensor(1.0), (flow.tensor(2),)],
+                                                                        tmp_path / "b"))
+    assert_same_value({"epoch": 3, "lr": math.inf}, round_trip({"epoch": 3, "lr": math.inf}, tmp_path / "c"))
 
 
 def test_optimizer_states_resume(tmp_path):
@@ -294,7 +294,7 @@ def test_pickles_are_never_read(tmp_path):
 def test_npz(tmp_path):
     np.savez(tmp_path / "w.npz", w=np.arange(3.0), b=np.int64(2))
     got = flow.load(tmp_path / "w.npz")
-    same({"w": flow.tensor(np.arange(3.0)), "b": flow.tensor(2)}, got)
+    assert_same_value({"w": flow.tensor(np.arange(3.0)), "b": flow.tensor(2)}, got)
 
 
 def test_safetensors(tmp_path, monkeypatch):
@@ -315,7 +315,7 @@ def test_safetensors(tmp_path, monkeypatch):
     package.deserialize = lambda raw: [*found.items()]
     monkeypatch.setattr(builtins, "__import__", real)
     monkeypatch.setitem(sys.modules, "safetensors", package)
-    same({"w": flow.ones(2)}, flow.load(tmp_path / "w.safetensors"))
+    assert_same_value({"w": flow.ones(2)}, flow.load(tmp_path / "w.safetensors"))
     found["w"]["dtype"] = "F8_E4M3"
     with pytest.raises(CheckpointFileError, match="F8_E4M3"):
         flow.load(tmp_path / "w.safetensors")

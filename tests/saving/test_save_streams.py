@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from test_save_load import leaves, same, states
+from test_save_load import assert_same_value, leaves, states
 
 import flowedu as flow
 from flowedu import mock
@@ -35,7 +35,7 @@ def test_a_stream_round_trips(state):
     assert data == written(state)
     f = io.BytesIO(b"before" + data)
     f.seek(6)
-    same(flow.load(f), state)
+    assert_same_value(flow.load(f), state)
 
 
 @pytest.mark.parametrize("saved", ["stream", "handle", "path"])
@@ -65,8 +65,8 @@ def test_torch_save_writes_a_single_file(torch, tmp_path, saved, read):
             got = torch.load(f, map_location="cpu")
     else:
         got = torch.load(path)
-    same(got, state)
-    same(flow.load(path), state)
+    assert_same_value(got, state)
+    assert_same_value(flow.load(path), state)
 
 
 def mask() -> int:
@@ -78,12 +78,12 @@ def mask() -> int:
 def test_torch_save_accepts_any_state(torch, tmp_path):
     for x in ([1, 2], 3.5, "text", torch.arange(3)):
         torch.save(x, tmp_path / "x.pt")
-        same(torch.load(tmp_path / "x.pt"), x)
+        assert_same_value(torch.load(tmp_path / "x.pt"), x)
 
 
 def test_a_directory_of_flow_save_is_read_too(torch, tmp_path):
     flow.save({"x": flow.ones(2)}, tmp_path / "x")
-    same(torch.load(tmp_path / "x"), {"x": flow.ones(2)})
+    assert_same_value(torch.load(tmp_path / "x"), {"x": flow.ones(2)})
     with pytest.raises(CheckpointFileError, match="(?s)x is a directory.*fix"):
         torch.save({"x": flow.ones(2)}, tmp_path / "x")
 
@@ -92,7 +92,7 @@ def test_a_save_that_fails_leaves_the_file(torch, tmp_path):
     torch.save({"x": torch.ones(2)}, tmp_path / "x.pt")
     with pytest.raises(CheckpointFileError):
         torch.save({"x": torch.ones(2), "y": object()}, tmp_path / "x.pt")
-    same(torch.load(tmp_path / "x.pt"), {"x": torch.ones(2)})
+    assert_same_value(torch.load(tmp_path / "x.pt"), {"x": torch.ones(2)})
     assert os.listdir(tmp_path) == ["x.pt"]
 
 

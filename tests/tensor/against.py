@@ -5,7 +5,7 @@ import torch
 import flowedu as flow
 
 
-def same(got, want, rtol=None) -> None:
+def assert_same_as_torch(got, want, rtol=None) -> None:
     """Assert equal kind, dtype, shape, and value."""
     if not isinstance(want, torch.Tensor):
         assert got == want and type(got).__name__ == type(want).__name__, (got, want)

@@ -9,7 +9,7 @@ pytestmark = pytest.mark.torch
 
 import flowedu as flow  # noqa: E402
 
-from .against import same  # noqa: E402
+from .against import assert_same_as_torch  # noqa: E402
 from .cases import ADVANCED, CASTS, CREATION, EVERY, INDEX  # noqa: E402
 from .inputs import INPUTS, split  # noqa: E402
 from .lines import flat, gradients, run, variables  # noqa: E402
@@ -30,7 +30,7 @@ def test_values_and_gradients(case):
     a, b = flat(got), flat(want)
     assert len(a) == len(b)
     for x, y in zip(a, b):
-        same(x, y)
+        assert_same_as_torch(x, y)
         if isinstance(y, torch.Tensor) and "values" not in flags:
             assert x.requires_grad == y.requires_grad
     if "view" in flags:
@@ -44,13 +44,13 @@ def test_values_and_gradients(case):
     for name, g in db.items():
         assert (g is None) == (da[name] is None), name
         if g is not None and not has_nan_gradient(g):
-            same(da[name], g, 1e-8 if "h" not in text.split() else 1e-2)
+            assert_same_as_torch(da[name], g, 1e-8 if "h" not in text.split() else 1e-2)
 
 
 @pytest.mark.parametrize("case", CREATION + CASTS)
 def test_creation_and_conversion(case):
     got, want = run(case, flow, variables(case, flow, False)), run(case, torch, variables(case, torch, False))
-    same(got, want)
+    assert_same_as_torch(got, want)
 
 
 @pytest.mark.parametrize("case", INDEX + ADVANCED)
@@ -83,7 +83,7 @@ def test_assignment(case, value):
             exec(f"x[{index}] = v", {"m": m, **env, "x": x, "v": v})
             out.append((x, None, None))
     x, y = out[0][0], out[1][0]
-    same(x, y)
+    assert_same_as_torch(x, y)
     places = run(text, torch, {**variables(text, torch, False),
                                name: torch.arange(y.numel()).reshape(y.shape)})
     if places.unique().numel() == places.numel():         # otherwise PyTorch gives every value a gradient
@@ -91,7 +91,7 @@ def test_assignment(case, value):
             if a is None:
                 assert b is None or not b.any(), "no gradient: PyTorch has none, or zeros"
             else:
-                same(a, b)
+                assert_same_as_torch(a, b)
 
 
 @pytest.mark.parametrize("text, kind", rows(REFUSED))

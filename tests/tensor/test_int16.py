@@ -26,7 +26,7 @@ def arrays(dtype="int16", shape=SHAPES):
     return hnp.arrays(dtype, shape)
 
 
-def same(ours, theirs, kind=None):
+def assert_equal(ours, theirs, kind=None):
     theirs = np.asarray(theirs)
     assert ours.dtype.name == (kind or theirs.dtype.name) and tuple(ours.shape) == theirs.shape
     np.testing.assert_array_equal(ours.numpy(), theirs)
@@ -59,7 +59,7 @@ def test_operators(data, other, f, swapped):
             return
     with np.errstate(all="ignore"):
         want = f(*wide)
-    same(f(flow.from_numpy(turned(a)), flow.from_numpy(b)), want)
+    assert_equal(f(flow.from_numpy(turned(a)), flow.from_numpy(b)), want)
 
 
 @given(arrays(), st.sampled_from(["neg", "abs", "sign", "square", "relu", "bitwise_not", "clone", "floor"]))
@@ -68,32 +68,32 @@ def test_functions(a, name):
             "relu": lambda a: np.maximum(a, 0),
             "bitwise_not": np.invert, "clone": np.copy, "floor": np.copy}[name]
     with np.errstate(all="ignore"):
-        same(getattr(flow, name, flow.clone)(flow.from_numpy(turned(a))), want(a).astype("int16"))
+        assert_equal(getattr(flow, name, flow.clone)(flow.from_numpy(turned(a))), want(a).astype("int16"))
 
 
 @given(arrays(), st.integers(0, 20))
 def test_shifts(a, n):
     b = np.full(a.shape, n, np.int16)
-    same(flow.from_numpy(a) << flow.from_numpy(b), a << b)
-    same(flow.from_numpy(a) >> n, a >> np.int16(n))
+    assert_equal(flow.from_numpy(a) << flow.from_numpy(b), a << b)
+    assert_equal(flow.from_numpy(a) >> n, a >> np.int16(n))
 
 
 @given(arrays(shape=st.sampled_from([(4,), (2, 3), (70, 3), (1, 300)])), st.sampled_from([None, 0, -1]))
 def test_reductions(a, dim):
     x = flow.from_numpy(a)
     along = () if dim is None else (dim,)
-    same(x.sum(*along), a.sum(dim, dtype=np.int64))
-    same(x.sum(*along, dtype=flow.int16), a.sum(dim, dtype=np.int16))
-    same(x.amax(*along), a.max(dim))
-    same(x.amin(*along), a.min(dim))
-    same(x.any(*along), a.any(dim))
-    same(x.argmax(*along) if dim is not None else x.argmax(), a.argmax(dim))
+    assert_equal(x.sum(*along), a.sum(dim, dtype=np.int64))
+    assert_equal(x.sum(*along, dtype=flow.int16), a.sum(dim, dtype=np.int16))
+    assert_equal(x.amax(*along), a.max(dim))
+    assert_equal(x.amin(*along), a.min(dim))
+    assert_equal(x.any(*along), a.any(dim))
+    assert_equal(x.argmax(*along) if dim is not None else x.argmax(), a.argmax(dim))
     if dim is not None:
-        same(x.cumsum(dim), a.cumsum(dim, dtype=np.int64))
-        same(x.sort(dim)[0], np.sort(a, dim))
-        same(x.max(dim)[0], a.max(dim))
-    same(flow.unique(x), np.unique(a))
-    same(flow.maximum(x, -x), np.maximum(a, -a))
+        assert_equal(x.cumsum(dim), a.cumsum(dim, dtype=np.int64))
+        assert_equal(x.sort(dim)[0], np.sort(a, dim))
+        assert_equal(x.max(dim)[0], a.max(dim))
+    assert_equal(flow.unique(x), np.unique(a))
+    assert_equal(flow.maximum(x, -x), np.maximum(a, -a))
 
 
 @given(st.data(), st.sampled_from(["int8", "uint8", "int16"]))
@@ -101,7 +101,7 @@ def test_products_wrap(data, kind):
     a, b = data.draw(arrays(kind, (3, 9))), data.draw(arrays(kind, (9, 4)))
     a[0], b[:, 0] = np.iinfo(kind).max, np.iinfo(kind).max            # their sum overflows int32 or int16
     for x, y in ((a, b), (a[0], b[:, 0]), (a[None], b)):
-        same(flow.from_numpy(x) @ flow.from_numpy(y), x @ y)
+        assert_equal(flow.from_numpy(x) @ flow.from_numpy(y), x @ y)
 
 
 @given(st.data())
@@ -109,15 +109,15 @@ def test_functions_that_only_move_elements(data):
     a, b = data.draw(arrays(shape=(4, 3))), data.draw(arrays(shape=(4, 3)))
     mask, rows = data.draw(arrays(bool, (4, 3))), data.draw(st.lists(st.integers(-4, 3), max_size=5))
     x, y = flow.from_numpy(a), flow.from_numpy(turned(b))
-    same(flow.cat([x, y], 1), np.concatenate([a, b], 1))
-    same(flow.stack([x, y]), np.stack([a, b]))
-    same(flow.where(flow.from_numpy(mask), x, y), np.where(mask, a, b))
-    same(x[1:, ::2].t(), a[1:, ::2].T)
-    same(x[rows], a[np.array(rows, int)])
-    same(x[flow.from_numpy(mask)], a[mask])
-    same(x.expand(2, 4, 3).contiguous(), np.broadcast_to(a, (2, 4, 3)))
-    same(flow.nn.functional.pad(x, (1, 2)), np.pad(a, ((0, 0), (1, 2))))
-    same(x.gather(1, flow.from_numpy(np.argsort(b, 1))), np.take_along_axis(a, np.argsort(b, 1), 1))
+    assert_equal(flow.cat([x, y], 1), np.concatenate([a, b], 1))
+    assert_equal(flow.stack([x, y]), np.stack([a, b]))
+    assert_equal(flow.where(flow.from_numpy(mask), x, y), np.where(mask, a, b))
+    assert_equal(x[1:, ::2].t(), a[1:, ::2].T)
+    assert_equal(x[rows], a[np.array(rows, int)])
+    assert_equal(x[flow.from_numpy(mask)], a[mask])
+    assert_equal(x.expand(2, 4, 3).contiguous(), np.broadcast_to(a, (2, 4, 3)))
+    assert_equal(flow.nn.functional.pad(x, (1, 2)), np.pad(a, ((0, 0), (1, 2))))
+    assert_equal(x.gather(1, flow.from_numpy(np.argsort(b, 1))), np.take_along_axis(a, np.argsort(b, 1), 1))
     x[flow.from_numpy(mask)] = -7  # writes through to the array, whose memory x shares
     assert (a[mask] == -7).all()
     x[0], x[1:, 1] = y[1], 300
@@ -128,15 +128,15 @@ def test_functions_that_only_move_elements(data):
 @given(arrays("int64", (9,)), st.sampled_from(WHOLE))
 def test_integers_wrap_in_conversions(a, kind):
     narrow = flow.from_numpy(a).to(flow.int16)
-    same(narrow, a.astype(np.int16))
-    same(narrow.to(getattr(flow, kind)), a.astype(np.int16).astype(kind))
-    same(flow.from_numpy(a.astype(kind)).short(), a.astype(kind).astype(np.int16))
+    assert_equal(narrow, a.astype(np.int16))
+    assert_equal(narrow.to(getattr(flow, kind)), a.astype(np.int16).astype(kind))
+    assert_equal(flow.from_numpy(a.astype(kind)).short(), a.astype(kind).astype(np.int16))
 
 
 @given(arrays())
 def test_every_int16_survives_float32(a):
     for kind in (flow.float32, flow.float64, flow.int32):
-        same(flow.from_numpy(turned(a)).to(kind).short(), a)
+        assert_equal(flow.from_numpy(turned(a)).to(kind).short(), a)
 
 
 @given(arrays(), st.sampled_from(["float16", "bfloat16", "float32", "float64"]))
@@ -146,23 +146,23 @@ def test_with_floats_it_is_a_float(a, kind):
             and (flow.from_numpy(a) / 2).dtype is (flow.from_numpy(a) * 0.5).dtype is flow.float32)
     if kind != "bfloat16" and a.ndim:
         with np.errstate(all="ignore"):
-            same(y, a.astype(kind) + np.ones(1, kind))
+            assert_equal(y, a.astype(kind) + np.ones(1, kind))
 
 
 @given(arrays())
 def test_python_protocols(tmp_path_factory, a):
     x = flow.from_numpy(a)
-    same(flow.tensor(a.tolist(), dtype=flow.int16).reshape(a.shape), a)
+    assert_equal(flow.tensor(a.tolist(), dtype=flow.int16).reshape(a.shape), a)
     assert (x.tolist() == a.tolist() and np.shares_memory(x.numpy(), a) == bool(a.size)
             and x.element_size() == 2)
-    same(pickle.loads(pickle.dumps(x)), a)
-    same(flow.from_dlpack(x), a)
-    same(flow.from_dlpack(a), a)
+    assert_equal(pickle.loads(pickle.dumps(x)), a)
+    assert_equal(flow.from_dlpack(x), a)
+    assert_equal(flow.from_dlpack(a), a)
     np.testing.assert_array_equal(np.from_dlpack(x), a)
     path = tmp_path_factory.mktemp("int16")
     flow.save({"x": x, "kind": x.dtype}, path / "state")
     back = flow.load(path / "state")
-    same(back["x"], a)
+    assert_equal(back["x"], a)
     assert back["kind"] is flow.int16
 
 
@@ -177,7 +177,7 @@ def test_a_graph_computes_the_same():
     for _ in range(3):
         x, y = (flow.from_numpy(rng.integers(-2 ** 15, 2 ** 15, (5, 7)).astype(np.int16)) for _ in range(2))
         for got, want in zip(graph(x, y), Steps.build(None, x, y), strict=True):
-            same(got, want.numpy())
+            assert_equal(got, want.numpy())
 
 
 def test_creation():
@@ -190,7 +190,7 @@ def test_creation():
                     (flow.ShortTensor([3, 4]), [3, 4]), (flow.tensor(9, dtype=np.int16), 9),
                     (flow.linspace(0, 8, 5, dtype=flow.int16), [0, 2, 4, 6, 8]),
                     (flow.zeros_like(flow.ones(2), dtype=flow.int16), [0, 0])):
-        same(x, np.array(want, np.int16))
+        assert_equal(x, np.array(want, np.int16))
     assert repr(flow.tensor([1, -2], dtype=flow.int16)) == "tensor([ 1, -2], dtype=flowedu.int16)"
     drawn = flow.randint(-300, 300, (200,), dtype=flow.int16)
     assert drawn.dtype is flow.int16 and drawn.min().item() >= -300 and drawn.max().item() < 300

@@ -26,7 +26,7 @@ def meant(text: str, inputs: dict):
         return run(text, m, inputs)
 
 
-def same(got, want):
+def assert_matches(got, want):
     if not isinstance(want, T):
         assert got == want and type(got).__name__ in (type(want).__name__, "Size"), (got, want)
         return
@@ -71,7 +71,7 @@ def test_values_and_gradients(case):
     a, b = flat(got), flat(want)
     assert len(a) == len(b)
     for x, y in zip(a, b):
-        same(x, y)
+        assert_matches(x, y)
     if "view" in flags:
         first = min(ours, key=lambda name: re.search(rf"\b{name}\b", text).start())
         for x, y in zip(a, b):
@@ -97,7 +97,7 @@ def test_creation_and_conversion(case):
     if case.startswith(("m.empty", "m.Tensor(0")):         # no elements, or arbitrary ones
         assert got.dtype.name == want.kind and tuple(got.shape) == want.shape
     else:
-        same(got, want)
+        assert_matches(got, want)
 
 
 @pytest.mark.parametrize("case", INDEX + ADVANCED + MASKS)
@@ -121,7 +121,7 @@ def test_assignment(case, value):
     x = base * 1.0 if floating else x
     exec(f"x[{index}] = v", {"m": flow, **env, "x": x, "v": leaf})
     exec(f"x[{index}] = v", {"m": m, **twin, "x": y, "v": v})
-    same(x, y)
+    assert_matches(x, y)
     if not floating:
         return
     w = np.random.default_rng(2).standard_normal(y.shape)

@@ -24,7 +24,7 @@ def of(module, name, shape):
     return module.ones(shape, dtype=getattr(module, name))
 
 
-def same(ours, meant):
+def assert_matches(ours, meant):
     assert ours.dtype.name == meant.kind and tuple(ours.shape) == meant.shape
     np.testing.assert_allclose(ours.double().numpy(), meant.a.astype(float),
                                rtol=1e-2 if "float16" in meant.kind else 1e-6)
@@ -34,7 +34,7 @@ def same(ours, meant):
 def test_two_tensors(a, b):
     for f in OPERATORS:
         for p, q in SHAPES:
-            same(f(of(flow, a, p), of(flow, b, q)), f(of(m, a, p), of(m, b, q)))
+            assert_matches(f(of(flow, a, p), of(flow, b, q)), f(of(m, a, p), of(m, b, q)))
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -46,7 +46,7 @@ def test_a_tensor_and_a_number(name, number):
         for shape in ((2,), ()):
             for flipped in (False, True):
                 g = (lambda x, y, f=f: f(y, x)) if flipped else f
-                same(g(of(flow, name, shape), number), g(of(m, name, shape), number))
+                assert_matches(g(of(flow, name, shape), number), g(of(m, name, shape), number))
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -28,7 +28,7 @@ def numbers(x):
     return x.numpy() if isinstance(x, flow.Tensor) else np.asarray(x)
 
 
-def same(a, b):
+def assert_same_image(a, b):
     assert type(a) is type(b)
     np.testing.assert_array_equal(numbers(a), numbers(b), strict=True)
 
@@ -83,7 +83,7 @@ def test_a_transform_is_the_function_with_its_options(row, kind):
         x = picture(kind)
         first = [keywords[k] for k in made]
         rest = {k: v for k, v in keywords.items() if k not in made}
-        same(getattr(T, name)(**keywords)(x), getattr(F, function)(x, *first, **rest))
+        assert_same_image(getattr(T, name)(**keywords)(x), getattr(F, function)(x, *first, **rest))
 
 
 @pytest.mark.parametrize("kind", ["array", "tensor"])
@@ -129,7 +129,7 @@ def test_random_resized_crop_is_a_crop_resized(kind, seed, mode, antialias, size
     box = T.RandomResizedCrop.get_params(x, (0.3, 0.9), (0.5, 2.0))
     flow.manual_seed(seed)
     got = T.RandomResizedCrop(size, (0.3, 0.9), (0.5, 2.0), mode, antialias)(x)
-    same(got, F.resize(F.crop(x, *box), F.pair("", "", size), mode, antialias=antialias))
+    assert_same_image(got, F.resize(F.crop(x, *box), F.pair("", "", size), mode, antialias=antialias))
 
 
 def test_color_jitter_in_every_order(monkeypatch):
@@ -153,7 +153,7 @@ def test_color_jitter_in_every_order(monkeypatch):
         for n, factor in calls:
             factors[n].append(factor)
             want = getattr(F, f"adjust_{n}")(want, factor)
-        same(y, want)
+        assert_same_image(y, want)
     counts = {o: orders.count(o) for o in itertools.permutations(names)}
     assert sum(counts.values()) == 600 and sum((c - 100) ** 2 / 100 for c in counts.values()) < 25
     for n, (low, high) in zip(names, ((0.5, 1.5), (0.2, 0.4), (0.0, 4.0))):

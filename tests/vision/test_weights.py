@@ -16,7 +16,7 @@ def net(**kwargs):
     return models.mobilenet_v2(width_mult=0.25, num_classes=4, **kwargs)
 
 
-def same(a, b):
+def assert_same_state(a, b):
     assert list(a.state_dict()) == list(b.state_dict())
     for name, t in a.state_dict().items():
         np.testing.assert_array_equal(t.detach().numpy(), b.state_dict()[name].detach().numpy(), err_msg=name)
@@ -30,7 +30,7 @@ def test_save_and_load(tmp_path):
     assert [p.name for p in path.parent.iterdir()] == ["net.safetensors"]
     parameters = list(other.parameters())
     assert str(models.load_weights(other, path)) == "<All keys matched successfully>"
-    same(model, other)
+    assert_same_state(model, other)
     assert all(p is q for p, q in zip(parameters,
                                       other.parameters())), "an optimizer made before keeps its parameters"
     assert int(other.state_dict()["features.0.1.num_batches_tracked"].item()) == 1
@@ -40,7 +40,7 @@ def test_pretrained_reads_the_cache(tmp_path, monkeypatch):
     monkeypatch.setenv("FLOWEDU_CACHE", str(tmp_path))
     model = net()
     models.save_weights(model, tmp_path / "weights" / "mobilenet_v2.safetensors")
-    same(model, net(pretrained=True))
+    assert_same_state(model, net(pretrained=True))
     with pytest.raises(RuntimeError, match="size mismatch for classifier.1.weight"):
         models.mobilenet_v2(pretrained=True, width_mult=0.25, num_classes=5)
 
