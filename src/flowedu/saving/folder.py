@@ -14,9 +14,9 @@
 `write` fills a hidden directory next to `path` and renames it at the end, so that neither a crash nor Ctrl-C
 leaves an incomplete checkpoint at `path`. A killed process leaves only the hidden directory,
 `.NAME.partial-...`, which the next `write` into the same parent removes (saving/partial.py). `read` checks
-every file's size but loads no data. `.numpy()` of an entry loads the data as of the time of `read`, even if
-another checkpoint has replaced the directory since (saving/opened.py). Nothing in a checkpoint is executed or
-unpickled, so a bad file can only raise CheckpointFileError.
+every file's size but loads no data. `.numpy()` of an entry loads the data that the directory contained when
+`read` was called, even if another checkpoint has replaced the directory since (saving/opened.py). Nothing in a
+checkpoint is executed or unpickled, so a bad file can only raise CheckpointFileError.
 """
 from __future__ import annotations
 
@@ -43,8 +43,9 @@ def write(path: str | os.PathLike, variables: Mapping[str, Any], texts: Mapping[
 
     Args:
         path: a path that does not exist, or an empty directory. Parents are created.
-        variables: {name: ndarray, or an object whose `.numpy()` returns one, called for one at a time}.
-        texts: {file name: content}, UTF-8, next to the variables.
+        variables: {name: value}. A value is an ndarray, or an object whose `.numpy()` returns one. The arrays
+            are requested and written one at a time.
+        texts: {file name: content}, text files that are written in UTF-8 next to the variables.
         replace: allow `path` to be an old checkpoint, which is replaced when the new one is complete. A
             directory with other contents raises an error.
 
@@ -72,16 +73,17 @@ def write(path: str | os.PathLike, variables: Mapping[str, Any], texts: Mapping[
 def read(path: str | os.PathLike) -> dict[str, FileBackendVariableBlob] | FileBackendVariableBlob:
     """Return the variables of a checkpoint directory by name, without their data.
 
-    Other files are ignored. For a directory of one variable (`out` and `meta`), return that variable.
+    Other files are ignored. If `path` is the directory of one variable (`out` and `meta`), the variable
+    itself is returned.
     """
     checked_path("checkpoint.get", path)
     return opened(path, lambda folder: read_opened(path, folder))
 
 
 def opened(path: str | os.PathLike, read: Callable[[OpenFolder], T]) -> T:
-    """Return read(the open directory); raise CheckpointFileError if it does not exist.
+    """Open the directory and return read(directory).
 
-    See saving/opened.py.
+    Raise CheckpointFileError if the directory does not exist. See saving/opened.py.
     """
     try:
         return whole(path, read)

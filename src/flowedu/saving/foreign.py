@@ -18,7 +18,9 @@ _WAY_OUT = ("in {}: np.savez('state.npz', **{{k: v{}.numpy() for k, v in model.s
 
 
 def read_file(path: str | os.PathLike | io.BytesIO) -> dict[str, Any]:
-    """Return {name: array, or a tensor of bfloat16} of a .safetensors or .npz file, or of its bytes.
+    """Return the content of a .safetensors or .npz file as {name: array}; bfloat16 values are tensors.
+
+    The file may also be passed as bytes (io.BytesIO).
 
     Raises:
         CheckpointFileError: the file is missing, damaged, or of another format.

@@ -30,7 +30,7 @@ _TYPES = {d.name: d for d in dt.dtypes()}
 def save_global(obj: Any, path: str | os.PathLike, rank: int | None) -> None:
     """Collect the logical values of global tensors on `rank` (default: 0), which writes the file.
 
-    Return on all ranks when the file is written. An error of that rank is raised on all ranks.
+    The function returns on all ranks when the file is written. An error on `rank` is raised on all ranks.
     """
     rank = _check_rank("flow.save: global_dst_rank", 0 if rank is None else rank)
 
@@ -47,10 +47,10 @@ def save_global(obj: Any, path: str | os.PathLike, rank: int | None) -> None:
 
 
 def load_global(path: str | os.PathLike, rank: int, map_location: Any = None) -> Any:
-    """Return the object that `rank` reads from `path` on all ranks.
+    """Read the object at `path` on one rank, and return it on all ranks.
 
-    The tensors have placement("cpu", [rank]) and sbp broadcast; with map_location "cuda" they are on that
-    rank's GPU.
+    The tensors have placement("cpu", [rank]) and sbp broadcast. If map_location is "cuda", they are on the
+    GPU of that rank.
     """
     kind = "cuda" if str(map_location).startswith("cuda") else "cpu"
     rank = _check_rank("flow.load: global_src_rank", rank, kind)
@@ -81,9 +81,9 @@ def load_global(path: str | os.PathLike, rank: int, map_location: Any = None) ->
 
 
 def tree_of(obj: Any, rank: int, kept: bool) -> Any:
-    """Return the object of `rank`. On other ranks, empty tensors replace its tensors.
+    """Send the object of `rank` to all ranks and return it, with empty tensors in place of its tensors.
 
-    With `kept`, this rank keeps its own object. All ranks call this function.
+    If `kept` is true, the calling rank returns its own `obj` unchanged. All ranks must call this function.
     """
     tensors: dict[str, Any] = {}
     tree = _run_on(rank, lambda: state._Encoder(tensors).encode(obj, "state"))

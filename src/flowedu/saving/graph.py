@@ -1,4 +1,4 @@
-"""flow.save(graph, path) and flow.load_graph(path): a graph without the code of its model.
+"""flow.save(graph, path) and flow.load_graph(path), which need no code of the model to load a graph.
 
     path/model.mlir        the forward graph as text: one op per line, in MLIR syntax, attributes as JSON
     path/<variable>/       meta and out, as in every checkpoint
@@ -36,7 +36,10 @@ HEAD = re.compile(r'^\s*flowedu\.job @(?P<name>\w+) attributes (?P<attrs>\{.*\})
 
 
 class ProxyState(OrderedDict):
-    """The state_dict of a proxy. flow.save rejects it, because a graph has more state than its modules."""
+    """Result of state_dict() of a proxy, which represents a module inside an nn.Graph.
+
+    flow.save rejects it, because a graph has more state than its modules.
+    """
 
 
 def refuse_proxy_state(state, path) -> None:
@@ -53,7 +56,10 @@ def refuse_proxy_state(state, path) -> None:
 
 # ---- to text
 def forward_part(compiled) -> tuple[list, list[GraphValue]]:
-    """Return (operators that the outputs need, variables they read) of a compiled nn.Graph as traced."""
+    """Return the operators that compute the outputs of a compiled nn.Graph, and the variables they read.
+
+    The operators are those of the trace, before graph optimizations.
+    """
     if compiled.owner.config.accumulation > 1:
         raise UnsupportedError(f"nn.Graph {compiled.owner.name}: a graph with gradient accumulation cannot "
                                f"be saved or exported",
@@ -132,10 +138,10 @@ def _tree(tree):
 
 
 def save_graph(graph, path) -> None:
-    """Write a called graph for deployment: its forward part and the variables that it reads.
+    """Write the forward part of an nn.Graph, and the variables that it reads, for deployment.
 
     Args:
-        graph: nn.Graph that was called once.
+        graph: nn.Graph that was called at least once.
         path: folder to write; an existing checkpoint is replaced.
 
     Raises:
@@ -283,7 +289,7 @@ class LoadedGraph:
         """Check the graph and its plan, as `nn.Graph.check` does.
 
         Raises:
-            GraphError: a rule is broken.
+            GraphError: a check failed.
         """
         from flowedu.diagnostics.verify import check_program
         check_program(self.program)
@@ -332,7 +338,7 @@ def load_graph(path, device=None) -> LoadedGraph:
     """Load a graph that flow.save(graph, path) wrote. The code of the model is not needed.
 
     Args:
-        path: the directory.
+        path: the directory that flow.save wrote.
         device: the device of the variables; None is the CPU.
 
     Returns: a LoadedGraph, which can be called.

@@ -5,7 +5,7 @@
 
 Files are opened relative to the directory's descriptor, not by path. A reader holds a shared lock, and
 saving/partial.py removes a replaced directory only when no reader has it open. On systems without such locks,
-`whole` reads again.
+the directory may be removed during a read; `whole` then repeats the read.
 """
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 
 class OpenFolder:
-    """The directory at `path`, which stays open until this object is deleted or the with block ends.
+    """Open directory at `path`, which stays open until this object is deleted or the with block ends.
 
     Raises:
         OSError: `path` is not a readable directory.
@@ -38,7 +38,7 @@ class OpenFolder:
         self._close = weakref.finalize(self, _let_go, self.fd, self.path)
 
     def open(self, *parts: str) -> BinaryIO:
-        """Open the file with this relative name for reading."""
+        """Open a file of the directory for reading; `parts` are the parts of its relative path."""
         return open(os.path.join(*self._from(parts)), "rb", opener=self._open)
 
     def is_file(self, *parts: str) -> bool:
@@ -74,9 +74,10 @@ class OpenFolder:
 
 
 def whole(path: str | os.PathLike, read: Callable[[OpenFolder], T]) -> T:
-    """Return read(folder at `path`).
+    """Open the folder at `path` and return read(folder).
 
-    Read again if this fails because the folder was replaced and removed meanwhile.
+    If `read` fails because the folder was replaced and removed meanwhile, `read` is called again with the new
+    folder.
     """
     for _ in range(_TRIES):
         folder = OpenFolder(path)

@@ -6,8 +6,8 @@ This format is used for streams (io.BytesIO, open(path, "wb")) and by torch.save
     pack_file(lambda stream: flow.save(state, stream), path)
     with unpacked(stream or path) as folder: ...             # a temporary directory
 
-The archive is not compressed, so that its contents are never larger than the file. Equal states give equal
-bytes.
+The archive is not compressed, so that a small file cannot expand to a very large directory. Equal states give
+equal bytes.
 """
 from __future__ import annotations
 
@@ -58,11 +58,11 @@ def pack(write: Callable[[Path], None], f: IO[bytes]) -> None:
 
 
 def pack_file(write: Callable[[IO[bytes]], None], path: str | os.PathLike) -> None:
-    """Write the file at `path` with write(stream).
+    """Call write(stream) and store what it writes in the file at `path`.
 
-    An old file stays until the new one is complete; parents are created.
+    An old file stays until the new one is complete. Parent directories are created.
 
-    If nothing is written, nothing changes.
+    If `write` writes nothing, the old file stays unchanged.
     """
     target = Path(os.path.realpath(path))
     if target.is_dir():
@@ -84,7 +84,7 @@ def read_rest(f: IO[bytes]) -> io.BytesIO:
 
 
 def is_packed(f: Any) -> bool:
-    """Return True if `pack` wrote the file at this path, or the bytes of this stream."""
+    """Return True if `f`, the path of a file or a stream, contains an archive that `pack` wrote."""
     try:
         with zipfile.ZipFile(f) as z:
             return MARK in z.namelist()
@@ -96,7 +96,7 @@ def is_packed(f: Any) -> bool:
 def unpacked(f: Any) -> Iterator[Path]:
     """Yield a temporary directory with the contents of the file.
 
-    Raise CheckpointFileError if it is damaged.
+    Raise CheckpointFileError if the file is damaged.
     """
     with tempfile.TemporaryDirectory() as place:
         try:

@@ -43,12 +43,12 @@ def is_partial(path: str | os.PathLike) -> bool:
 def filling(target: Path, check_free: Callable[[], None], replace: bool = False) -> Iterator[Path]:
     """Yield a new directory that becomes `target` at the end of the with block.
 
-    It is removed if the block raises.
+    If the block raises an exception, the new directory is removed.
 
     Args:
         target: a path that does not exist, or an empty directory; its parent exists.
         check_free: a function that raises an error if another process has created `target` meanwhile.
-        replace: `target` may also be a directory that is not empty, which is removed at the end.
+        replace: `target` may also be a directory that is not empty; it is removed at the end.
     """
     clean(target.parent)
     hidden = target.with_name(f".{target.name[:100]}{_MARK}")

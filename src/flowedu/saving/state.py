@@ -69,11 +69,11 @@ def save(obj: Any, path: str | os.PathLike | IO[bytes], global_dst_rank: int | N
         obj: nested dicts, lists, and tuples of tensors, arrays, numbers, and strings; or a compiled nn.Graph.
         path: a directory, or a file open for writing bytes.
         global_dst_rank: for a state with global tensors, the rank that collects their logical values and
-            writes; None is 0. All ranks must call, and continue when the state is written.
+            writes the state; None is 0. All ranks must call `save`, which returns when the state is written.
 
     Raises:
-        CheckpointFileError: the object is not a state, or `path` is not a state that can be replaced. The
-            error is also an AssertionError.
+        CheckpointFileError: the object contains an unsupported value, or `path` exists and is not a state
+            that can be replaced. The error is also an AssertionError.
     """
     saver = saver_for(type(obj))
     if packed.is_stream(path) and saver is None:
@@ -180,18 +180,18 @@ def load(path: str | os.PathLike | IO[bytes], global_src_rank: int | None = None
     | a directory of flow.save(state, path) | the state |
     | an open file of flow.save(state, file), at the current position, or its path | the state |
     | a checkpoint of job functions | {name: variable on disk}, for flow.load_variables |
-    | a directory of one variable in either | that variable on disk |
+    | the directory of one variable inside a state or checkpoint | that variable on disk |
     | a file .safetensors (needs the package safetensors) or .npz | {name: tensor} |
     | a file .safetensors.index.json, which lists the shards in the same directory | {name: tensor} |
 
-    Pickles (directories of OneFlow, .pt files of PyTorch) are refused with advice.
+    Pickles (directories of OneFlow, .pt files of PyTorch) raise an error that suggests another format.
 
     Args:
         path: the path, or an open file.
-        global_src_rank: read on this rank only. The tensors are global, broadcast on a placement of that
-            rank, and all ranks must call. None reads on each calling rank.
+        global_src_rank: the only rank that reads. The tensors are then global, with sbp broadcast on a
+            placement of this rank, and all ranks must call `load`. With None, each calling rank reads.
         map_location: the device of the tensors; None is the CPU.
-        support_pytorch_format: has no effect; files of PyTorch are always refused.
+        support_pytorch_format: has no effect; .pt files of PyTorch always raise an error.
 
     Raises:
         CheckpointFileError: the file is missing, damaged, or of another format. The error is also an

@@ -97,7 +97,7 @@ class FileBackendVariableBlob:
         return self.shape is not None
 
     def numpy(self) -> np.ndarray:
-        """Read the data into a new array. bfloat16 becomes float32, because NumPy does not have it."""
+        """Read the data into a new array; bfloat16 is converted to float32, because NumPy has no bfloat16."""
         if not self.has_meta_info:
             raise CheckpointFileError(f"{self.var_dir}: This variable does not have meta info",
                                       expected=f"a file {META} next to {DATA}",
