@@ -88,7 +88,7 @@ class Categorical(_OfSeveral):
 
     Args:
         probs: probabilities along the last axis, which need not sum to 1; default: None, use logits.
-        logits: their logarithms, up to a constant; default: None, use probs.
+        logits: logarithms of the probabilities, up to an additive constant; default: None, use probs.
         validate_args: check parameters and values; default: as set by set_default_validate_args.
     """
 
@@ -139,7 +139,7 @@ class OneHotCategorical(_OfSeveral):
 
     Args:
         probs: probabilities along the last axis, which need not sum to 1; default: None, use logits.
-        logits: their logarithms, up to a constant; default: None, use probs.
+        logits: logarithms of the probabilities, up to an additive constant; default: None, use probs.
         validate_args: check parameters and values; default: as set by set_default_validate_args.
     """
 
@@ -177,7 +177,7 @@ class OneHotCategoricalStraightThrough(OneHotCategorical):
 
     Args:
         probs: probabilities along the last axis, which need not sum to 1; default: None, use logits.
-        logits: their logarithms, up to a constant; default: None, use probs.
+        logits: logarithms of the probabilities, up to an additive constant; default: None, use probs.
         validate_args: check parameters and values; default: as set by set_default_validate_args.
     """
 
@@ -196,7 +196,7 @@ class Multinomial(_OfSeveral):
     Args:
         total_count: number of draws.
         probs: probabilities along the last axis, which need not sum to 1; default: None, use logits.
-        logits: their logarithms, up to a constant; default: None, use probs.
+        logits: logarithms of the probabilities, up to an additive constant; default: None, use probs.
         validate_args: check parameters and values; default: as set by set_default_validate_args.
     """
 
@@ -252,7 +252,7 @@ class Multinomial(_OfSeveral):
         return each.sum(-1) - (n * log_n - n - math.lgamma(n + 1))
 
     def entropy(self):
-        """By the binomial distribution of each outcome's count."""
+        """Return the entropy, computed from the binomial distribution of each outcome's count."""
         counts = Binomial(self.total_count, probs=self.probs, validate_args=False)
         k = counts.enumerate_support(False)
         return (self.total_count * super().entropy() - math.lgamma(self.total_count + 1)
@@ -302,7 +302,7 @@ class RelaxedOneHotCategorical(_Relaxed, _OfSeveral):
     Args:
         temperature: temperature of the relaxation.
         probs: probabilities along the last axis, which need not sum to 1; default: None, use logits.
-        logits: their logarithms, up to a constant; default: None, use probs.
+        logits: logarithms of the probabilities, up to an additive constant; default: None, use probs.
         validate_args: check parameters and values; default: as set by set_default_validate_args.
     """
 

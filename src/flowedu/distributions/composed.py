@@ -13,11 +13,13 @@ from flowedu.tensor import no_grad
 
 
 class Independent(Distribution):
-    """Distribution whose events are the last axes of a batch; log_prob sums over them.
+    """Distribution that treats the last batch axes of another distribution as part of each event.
+
+    log_prob sums over these axes.
 
     Args:
-        base_distribution: distribution.
-        reinterpreted_batch_ndims: number of axes.
+        base_distribution: the other distribution.
+        reinterpreted_batch_ndims: number of batch axes that become event axes.
         validate_args: check parameters and values; default: as set by set_default_validate_args.
     """
 
@@ -80,8 +82,8 @@ class TransformedDistribution(Distribution):
     """Distribution of transformed samples of a base distribution.
 
     Args:
-        base_distribution: distribution.
-        transforms: transform, or a list in order of application.
+        base_distribution: distribution of the samples before the transforms.
+        transforms: a transform, or a list of transforms in order of application.
         validate_args: check parameters and values; default: as set by set_default_validate_args.
     """
 

@@ -1,7 +1,7 @@
 """Constraints: the allowed values of a parameter, or the support of a distribution.
 
-`constraint.check(x)` returns one bool per event of x. event_dim: the number of last axes that form one event
-(1: a vector). is_discrete: True if the values are countable.
+`constraint.check(x)` returns one bool per event of x. The attribute event_dim is the number of last axes that
+form one event (1 for vectors). The attribute is_discrete is True if the values are countable.
 """
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from flowedu.tensor.factors import cholesky_ex
 
 
 class Constraint:
-    """Base class: a subclass defines `check`, or an instance is made with a function of a tensor."""
+    """Base class of the constraints. A subclass defines `check`, or it is an argument of the constructor."""
 
     is_discrete = False
     event_dim = 0
@@ -25,7 +25,7 @@ class Constraint:
             self.check = check
 
     def check(self, value):
-        """Return True for each event of `value` that is allowed."""
+        """Return one bool per event of `value`: True if the event is allowed."""
         raise NotImplementedError(f"the constraint {self!r} has no check")
 
     def __repr__(self) -> str:
@@ -95,7 +95,7 @@ def integer_interval(lower_bound: Any, upper_bound: Any) -> Constraint:
 
 
 class independent(Constraint):
-    """Constraint of events: all elements along their last axes satisfy another constraint."""
+    """Constraint on events that holds if all elements along their last axes satisfy another constraint."""
 
     def __init__(self, base_constraint: Constraint, reinterpreted_batch_ndims: int):
         self.base_constraint, self.reinterpreted_batch_ndims = base_constraint, reinterpreted_batch_ndims

@@ -68,7 +68,10 @@ class _OfTwo(Distribution):
 
 
 def bernoulli_divergence(p, q):
-    """Return the divergence of Bernoulli variables from their `probabilities()`, without underflow."""
+    """Return the divergence of two Bernoulli distributions, without underflow.
+
+    p and q are the results of their methods `probabilities()`.
+    """
     (a, rest_a, log_a, log_rest_a), (b, rest_b, log_b, log_rest_b) = p, q
     gap = a - b
     return deviance(a, b, gap, log_a, log_b) + deviance(rest_a, rest_b, -gap, log_rest_a, log_rest_b)
@@ -125,7 +128,7 @@ def _whole(d: Distribution, n: int, expand: bool):
 
 
 class Geometric(_OfTwo):
-    """Distribution of the number of failures before the first success: (1 - p)^k p.
+    """Distribution of the number k of failures before the first success: (1 - p)^k p.
 
     Args:
         probs: probability of 1; default: None, use logits.
@@ -234,7 +237,7 @@ class Binomial(_OfTwo):
 
 
 class Poisson(Distribution):
-    """Poisson distribution: rate^k exp(-rate) / k!.
+    """Poisson distribution of a count k: rate^k exp(-rate) / k!.
 
     Args:
         rate: mean.

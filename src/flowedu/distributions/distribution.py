@@ -34,9 +34,11 @@ def _with_check(value: TensorBase, constraint: constraints.Constraint, problem: 
 class Distribution:
     """Base class of the distributions.
 
-    Attributes: arg_constraints, {name of a parameter: its constraint}; support, the constraint of samples;
-    has_rsample, True if rsample has the gradient of the parameters; has_enumerate_support, True if
-    enumerate_support lists all values.
+    Attributes:
+        arg_constraints: {name of a parameter: its constraint}.
+        support: the constraint of samples.
+        has_rsample: True if samples of rsample have gradients with respect to the parameters.
+        has_enumerate_support: True if enumerate_support returns all values.
 
     Args:
         batch_shape: shape of the batch; default: ().
@@ -132,25 +134,25 @@ class Distribution:
 
     @property
     def stddev(self):
-        """The root of the variance."""
+        """The square root of the variance."""
         return self.variance.sqrt()
 
     def entropy(self):
-        """-E[log p], in nats."""
+        """Return the entropy -E[log p], in nats."""
         raise self._none("entropy")
 
     def perplexity(self):
-        """exp(entropy)."""
+        """Return exp(entropy)."""
         return self.entropy().exp()
 
     # ---- samples
     def sample(self, sample_shape: Sequence[int] = ()):
-        """Events, without a gradient."""
+        """Draw events without a gradient."""
         with no_grad():
             return self.rsample(sample_shape)
 
     def rsample(self, sample_shape: Sequence[int] = ()):
-        """Events as functions of the parameters, with their gradient."""
+        """Draw events as differentiable functions of the parameters."""
         if not self.has_rsample:
             raise UnsupportedError(f"{type(self).__name__}.rsample: samples are no smooth function of the "
                                    f"parameters",
@@ -167,15 +169,15 @@ class Distribution:
         raise self._none("log_prob")
 
     def cdf(self, value):
-        """Return the probability of at most this value."""
+        """Return the probability of an event that is at most `value`."""
         raise self._none("cdf")
 
     def icdf(self, value):
-        """Return the value that is not exceeded with this probability."""
+        """Return the inverse of cdf: the quantile for the probability `value`."""
         raise self._none("icdf")
 
     def enumerate_support(self, expand: bool = True):
-        """All values, along a new first axis."""
+        """Return all values of the support, along a new first axis."""
         raise self._none("enumerate_support")
 
     def _checked(self, value):

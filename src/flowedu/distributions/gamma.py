@@ -1,8 +1,9 @@
 """Gamma, and the distributions built from gamma variables: Chi2, Beta, Dirichlet.
 
-A gamma variable is drawn by rejection (NumPy's), so it is not a differentiable function of its concentration.
-rsample uses an implicit gradient: the value of the cumulative distribution function is held constant while
-the concentration changes (Figurnov, Mohamed, Mnih: Implicit reparameterization gradients, 2018).
+Gamma variables are drawn by NumPy's rejection sampler, so they are not differentiable functions of the
+concentration. rsample uses an implicit gradient: the value of the cumulative distribution function is held
+constant while the concentration changes (Figurnov, Mohamed, Mnih: Implicit reparameterization gradients,
+2018).
 """
 from __future__ import annotations
 
@@ -115,11 +116,11 @@ def _log_slope_by_expansion(a: np.ndarray, log_z: np.ndarray) -> np.ndarray:
 
 
 def log_slope(a: np.ndarray, log_z: np.ndarray) -> np.ndarray:
-    """Return d log(z) / da of a gamma variable z at equal probability.
+    """Return d log(z) / da of a gamma variable z whose cumulative probability is held constant.
 
-    It is -(dF / da) / (z dF / dz), where F(a, z) is the probability of at most z. Concentrations below 20
-    need some 100 terms of a series, which loses digits in the upper tail: the relative error is 2^-52 / (1 -
-    F).
+    The derivative is -(dF / da) / (z dF / dz), where F(a, z) is the probability of a value of at most z. For
+    concentrations below 20 it is computed by a series of about 100 terms. The series loses digits in the
+    upper tail, where its relative error is 2^-52 / (1 - F).
     """
     a, log_z = np.broadcast_arrays(a, log_z)
     y, large = np.empty_like(a), a >= _LARGE
@@ -129,7 +130,7 @@ def log_slope(a: np.ndarray, log_z: np.ndarray) -> np.ndarray:
 
 
 def slope(a: np.ndarray, z: np.ndarray) -> np.ndarray:
-    """Return dz / da of a positive gamma variable z at equal probability."""
+    """Return dz / da of a positive gamma variable z whose cumulative probability is held constant."""
     return z * log_slope(a, np.log(z))
 
 
@@ -218,7 +219,7 @@ class _LogDraw(Function):
 
 
 def log_gamma_draw(concentration, shape):
-    """Return logarithms of gamma variables of rate 1, float64."""
+    """Draw gamma variables of rate 1 and return their logarithms, float64."""
     return _LogDraw.apply(concentration.expand(*shape))
 
 
@@ -226,7 +227,7 @@ class Gamma(Distribution):
     """Gamma distribution: rate^a x^(a - 1) exp(-rate x) / gamma(a), with concentration a.
 
     Args:
-        concentration: a.
+        concentration: the exponent a.
         rate: inverse scale.
         validate_args: check parameters and values; default: as set by set_default_validate_args.
     """
@@ -321,10 +322,10 @@ def dirichlet_divergence(a, b):
 
 
 class Dirichlet(Distribution):
-    """Dirichlet distribution over vectors of shares, which are not negative and sum to 1.
+    """Dirichlet distribution of vectors of n nonnegative shares that sum to 1.
 
     Args:
-        concentration: (..., n).
+        concentration: concentrations of shape (..., n).
         validate_args: check parameters and values; default: as set by set_default_validate_args.
     """
 
@@ -341,7 +342,11 @@ class Dirichlet(Distribution):
 
     @property
     def mode(self):
-        """Where every concentration is below 1, and the density infinite in every corner: the first corner."""
+        """The vector with the largest density.
+
+        If every concentration is below 1, the density is infinite in every corner. The mode is then the
+        first corner.
+        """
         a = (self.concentration - 1).clamp(min=0)
         total, corner = a.sum(-1, True), identity(a, a.shape[-1])[0]
         return E.where((self.concentration < 1).all(-1, True), corner, a / E.where(total == 0, 1.0, total))
@@ -377,8 +382,8 @@ class Beta(Distribution):
     """Beta distribution: x^(concentration1 - 1) (1 - x)^(concentration0 - 1) in [0, 1].
 
     Args:
-        concentration1: exponent of x plus 1.
-        concentration0: exponent of 1 - x plus 1.
+        concentration1: the exponent of x, increased by 1.
+        concentration0: the exponent of 1 - x, increased by 1.
         validate_args: check parameters and values; default: as set by set_default_validate_args.
     """
 
@@ -399,7 +404,10 @@ class Beta(Distribution):
 
     @property
     def mode(self):
-        """1 where both concentrations are below 1, and the density infinite at both ends; nan where both are 1."""
+        """The value with the largest density; nan where both concentrations are 1.
+
+        If both concentrations are below 1, the density is infinite at 0 and at 1. The mode is then 1.
+        """
         a, b = self.concentration1 - 1, self.concentration0 - 1
         below, a, b = (a < 0) & (b < 0), a.clamp(min=0), b.clamp(min=0)
         return E.where(below, 1.0, a / (a + b))

@@ -1,4 +1,4 @@
-"""kl_divergence: E[log p(x) - log q(x)] for x drawn from p, by the formula registered for the two classes."""
+"""kl_divergence: E[log p(x) - log q(x)] for x drawn from p, with one formula per pair of classes."""
 from __future__ import annotations
 
 import math
@@ -35,7 +35,7 @@ _TABLE: dict[tuple[type, type], Callable] = {}
 def register_kl(type_p: type, type_q: type) -> Callable:
     """Return a decorator that registers f(p, q) as the divergence of two classes and their subclasses.
 
-    A formula of nearer subclasses has precedence.
+    If several formulas fit two distributions, the one for the most derived classes is used.
 
     Args:
         type_p: class of p.
@@ -54,11 +54,14 @@ def register_kl(type_p: type, type_q: type) -> Callable:
 
 
 def kl_divergence(p: Distribution, q: Distribution):
-    """Return the divergence of each pair of the batches; raise UnsupportedError without a formula.
+    """Return the divergence of each distribution of the batch p from the one of the batch q.
 
     Args:
-        p: distribution.
-        q: distribution.
+        p: the distribution that x is drawn from.
+        q: the distribution that p is compared with.
+
+    Raises:
+        UnsupportedError: no formula is registered for the two classes.
     """
     found = [pair for pair in _TABLE if isinstance(p, pair[0]) and isinstance(q, pair[1])]
     if not found:

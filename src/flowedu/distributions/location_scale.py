@@ -143,7 +143,7 @@ class Cauchy(_LocationScale):
 
 
 class Gumbel(_LocationScale):
-    """Gumbel distribution, the limit of maxima: cdf exp(-exp(-(x - loc) / scale)).
+    """Gumbel distribution, a limit distribution of maxima: cdf exp(-exp(-(x - loc) / scale)).
 
     Args:
         loc: location.
@@ -271,7 +271,7 @@ class Uniform(Distribution):
         return (self.high - self.low).square() / 12
 
     def rsample(self, sample_shape=()):
-        """Draw from [low, high): a sum that rounds to `high` becomes a number below it."""
+        """Draw from [low, high). A value that is rounded to `high` is replaced by a number below it."""
         y, low, high = super().rsample(sample_shape), self.low.detach(), self.high.detach()
         limits = finfo(y.dtype)
         below = E.maximum(low, high - high.abs() * limits.eps - limits.tiny)

@@ -13,12 +13,12 @@ from flowedu.tensor import no_grad
 class MixtureSameFamily(Distribution):
     """Mixture of components of one family; log_prob sums over the components.
 
-    Samples have no gradient, because the selection of a component is not smooth; log_prob has one.
+    Samples have no gradient, because the selection of a component is not smooth. log_prob has a gradient.
 
     Args:
-        mixture_distribution: Categorical with the batch shape of the components except for their last axis.
-        component_distribution: components along the last axis of its batch, as many as the Categorical has
-            classes.
+        mixture_distribution: Categorical whose batch shape is that of the components without its last axis.
+        component_distribution: distribution whose last batch axis has one component for each class of the
+            Categorical.
         validate_args: check parameters and values; default: as set by set_default_validate_args.
     """
 
@@ -66,7 +66,7 @@ class MixtureSameFamily(Distribution):
 
     @property
     def variance(self):
-        """The mean of the components' variances, and the variance of their means."""
+        """The mean of the components' variances plus the variance of their means."""
         p, axis, mean = self._weights(), -1 - self._events, self.component_distribution.mean
         spread = mean - (p * mean).sum(axis, True)
         return (p * self.component_distribution.variance).sum(axis) + (p * spread.square()).sum(axis)

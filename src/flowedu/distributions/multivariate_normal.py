@@ -17,16 +17,16 @@ def log_det(scale_tril):
 
 
 def mahalanobis(scale_tril, off):
-    """Return |scale_tril^-1 off|^2 for each vector."""
+    """Return |scale_tril^-1 off|^2 for each vector `off` along the last axis."""
     return solve_triangular(scale_tril, off.unsqueeze(-1), upper=False).squeeze(-1).square().sum(-1)
 
 
 class MultivariateNormal(Distribution):
-    """Multivariate normal distribution. Give one of the three matrices.
+    """Multivariate normal distribution. Pass exactly one of the three matrices.
 
     Args:
-        loc: means (..., n).
-        covariance_matrix: (..., n, n); default: None.
+        loc: means of shape (..., n).
+        covariance_matrix: covariances of shape (..., n, n); default: None.
         precision_matrix: inverse of the covariance; default: None.
         scale_tril: Cholesky factor of the covariance, which is used in computations; default: None.
         validate_args: check parameters and values; default: as set by set_default_validate_args.

@@ -1,13 +1,14 @@
 """Functions for log-densities, entropies, and divergences, in which large terms do not cancel.
 
-The textbook formulas subtract values of lgamma from each other, or logarithms of nearly equal numbers. Their
-differences lose all digits for large parameters: lgamma(1e8) is 1.7e9, whose neighbor in float32 is 128 away.
-The formulas here subtract the large terms on paper. They run in float64 and follow Loader (Fast and accurate
-computation of binomial probabilities, 2000); each is made of ops, so gradients of every order follow.
+The textbook formulas subtract values of lgamma from each other, or logarithms of nearly equal numbers. For
+large parameters these differences lose all digits. For example, lgamma(1e8) is 1.7e9, and the next float32
+number is 128 larger. In the formulas here, the large terms have been canceled analytically. The formulas are
+computed in float64 and follow Loader (Fast and accurate computation of binomial probabilities, 2000). They
+are composed of ops, so they have gradients of every order.
 
-For parameters of float32, a result y is off by at most 2^-23 |y| (rounded once) plus 2^-36 (rounding errors
-of the float64 terms, some ten logarithms of at most 104). `tests/distributions/test_precision.py` checks this
-against decimal arithmetic.
+For float32 parameters, the error of a result y is at most 2^-23 |y| + 2^-36. The first term is the rounding
+of y to float32. The second term is the rounding error of the float64 terms, about ten logarithms of at most
+104. `tests/distributions/test_precision.py` checks this bound against decimal arithmetic.
 """
 from __future__ import annotations
 
@@ -27,9 +28,9 @@ _NEAR = 0.1                      # |x - m| / (x + m) below which the deviance is
 
 
 def in_double(f):
-    """Decorate a function that computes in float64, to round its result to the arguments' dtype.
+    """Decorate a function that computes in float64, so that its result has the dtype of the arguments.
 
-    Arguments are tensors and distributions; the parameters of a distribution count as arguments.
+    Arguments are tensors and distributions. The parameters of a distribution count as arguments.
     """
     @functools.wraps(f)
     def run(*args):
@@ -58,26 +59,26 @@ def safe_log1p(x):
 
 
 def log_ratio(x, y):
-    """Return log(x / y) of positive numbers, without the rounding error of the quotient."""
+    """Return log(x / y) of positive numbers without the rounding error of the quotient x / y."""
     gap = (x - y) / y
     near = gap.abs() < 0.5
     return E.where(near, E.where(near, gap, 0.0).log1p(), x.log() - y.log())
 
 
 def times(x, log):
-    """Return x * log, which is 0 where x is 0 and the logarithm is not finite."""
+    """Return x * log, or 0 where x is 0 and `log` is not finite."""
     return x * E.where((x == 0) & ~log.isfinite(), 0.0, log)
 
 
 def deviance(x, m, gap=None, log_x=None, log_m=None):
     """Return x log(x / m) - x + m, the divergence of Poisson variables with means x and m.
 
-    It is never negative.
+    The result is never negative.
 
     Args:
-        x, m: numbers from 0 on, float64.
-        gap: x - m, for callers that know it more exactly than the difference of the two.
-        log_x, log_m: their logarithms, for callers whose numbers may underflow.
+        x, m: nonnegative numbers, float64.
+        gap: x - m, for callers that can compute it more precisely than by subtraction.
+        log_x, log_m: the logarithms of x and m, for callers whose x or m may underflow.
     """
     gap = x - m if gap is None else gap
     total = x + m
@@ -131,7 +132,7 @@ def poisson_term(k, m, log_m, gap):
     """Return k log(m) - m - lgamma(k + 1).
 
     Args:
-        k, m: numbers from 0 on, float64.
+        k, m: nonnegative numbers, float64.
         log_m: log(m), which may be finite where m underflows.
         gap: k - m.
     """

@@ -18,11 +18,13 @@ def sum_rightmost(value, dim: int):
 
 
 class Transform:
-    """Base class: a subclass defines _call, _inverse, and log_abs_det_jacobian(x, y).
+    """Base class of the transforms. A subclass defines _call, _inverse, and log_abs_det_jacobian(x, y).
 
-    Attributes: domain and codomain, constraints of x and y; bijective, True if every y has one x; sign, 1 for
-    increasing and
-    -1 for decreasing functions.
+    Attributes:
+        domain: the constraint of x.
+        codomain: the constraint of y.
+        bijective: True if every y has exactly one x.
+        sign: 1 for increasing functions, -1 for decreasing functions.
 
     Args:
         cache_size: accepted for compatibility.
@@ -372,11 +374,11 @@ class ComposeTransform(Transform):
 
 
 class IndependentTransform(Transform):
-    """Transform of events; the log-determinants are summed over their last axes.
+    """Transform whose last batch axes are part of each event. Log-determinants are summed over these axes.
 
     Args:
         base_transform: transform of the elements.
-        reinterpreted_batch_ndims: number of axes.
+        reinterpreted_batch_ndims: number of batch axes that become event axes.
         cache_size: accepted for compatibility.
     """
 
@@ -398,11 +400,11 @@ class IndependentTransform(Transform):
 
 
 class StackTransform(Transform):
-    """Different transforms for each position along an axis.
+    """Different transforms for the positions along an axis.
 
     Args:
-        tseq: transforms.
-        dim: axis.
+        tseq: transforms, one per position.
+        dim: the axis.
         cache_size: accepted for compatibility.
     """
 

@@ -45,7 +45,9 @@ def as_size(shape: Any) -> Size:
 
 
 def one_of(what: str, **given: Any) -> str:
-    """Return the name of the only argument that is not None; raise ArgumentError for another number of them.
+    """Return the name of the only argument that is not None.
+
+    Raise ArgumentError if all arguments are None, or more than one is not None.
     """
     names = [n for n, v in given.items() if v is not None]
     if len(names) != 1:
@@ -56,7 +58,7 @@ def one_of(what: str, **given: Any) -> str:
 
 
 class lazy_property:
-    """Attribute that is computed, with its gradient, at its first use, unless it was set."""
+    """Property that is computed with its gradient on first use, unless it was set before."""
 
     def __init__(self, f: Callable):
         self.f, self.__doc__ = f, f.__doc__
@@ -106,12 +108,12 @@ def normal(shape: Sequence[int], like):
 
 
 def numpy_generator() -> np.random.Generator:
-    """Return a NumPy generator whose seed is the next one of flow's default generator."""
+    """Return a NumPy generator that is seeded with the next seed of flow's default generator."""
     return np.random.Generator(np.random.Philox(key=list(default_generator.next())))
 
 
 def draw_by_numpy(name: str, shape: Sequence[int], *parameters):
-    """Draw with a method of np.random.Generator, seeded by the default generator; not in graphs."""
+    """Draw with the method `name` of np.random.Generator, seeded by the default generator. Not for graphs."""
     arrays = [data(name, p.detach()) for p in parameters]
     y = getattr(numpy_generator(), name)(*arrays, size=tuple(shape))
     return cast(beside(from_numpy(np.asarray(y, np.float64)), parameters[0]), parameters[0].dtype)
