@@ -1,4 +1,4 @@
-"""flow.nn.functional: the functions of neural networks on tensors. One file per idea."""
+"""Functions of neural networks on tensors (flow.nn.functional), one file per topic."""
 from flowedu.nn.functional.activation import *
 from flowedu.nn.functional.adaptive_pool import *
 from flowedu.nn.functional.attention import *

@@ -124,7 +124,7 @@ def rrelu(input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, trainin
         input: floating tensor of any shape.
         lower: smallest slope.
         upper: largest slope.
-        training: draw the slopes; False: use (lower + upper) / 2.
+        training: True: draw random slopes; False: use the slope (lower + upper) / 2.
         inplace: write the result into the memory of the input.
     """
     check_floats("rrelu", input)
@@ -167,7 +167,7 @@ def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
 
     Args:
         input: floating tensor of any shape.
-        alpha: negative limit of the function.
+        alpha: the result approaches -alpha for large negative elements.
         inplace: write the result into the memory of the input.
     """
     check_floats("elu", input)
@@ -179,7 +179,7 @@ def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
 
     Args:
         input: floating tensor of any shape.
-        alpha: negative limit of the function.
+        alpha: the result approaches -alpha for large negative elements.
         inplace: write the result into the memory of the input.
     """
     check_floats("celu", input)
@@ -224,8 +224,8 @@ def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tenso
 
     Args:
         input: floating tensor of any shape.
-        beta: sharpness of the bend.
-        threshold: x itself is returned where beta * x is larger, for numerical stability.
+        beta: sharpness of the curve near 0; the result approaches relu as beta grows.
+        threshold: x itself is returned where beta * x exceeds this number, for numerical stability.
     """
     check_floats("softplus", input)
     return E.softplus(input, beta, threshold)
@@ -271,7 +271,7 @@ def threshold(input: Tensor, threshold: float, value: float, inplace: bool = Fal
 
     Args:
         input: tensor of any shape.
-        threshold: elements up to this one are replaced.
+        threshold: elements less than or equal to this number are replaced.
         value: replacement.
         inplace: write the result into the memory of the input.
     """
@@ -286,7 +286,7 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
 
     Args:
         input: floating tensor.
-        dim: axis, of even size.
+        dim: axis to split; its size must be even.
     """
     check_floats("glu", input)
     n = input.shape[_axis("glu", dim, input.ndim)] if input.ndim else 1
@@ -335,7 +335,8 @@ _ARGS_OF_SOFTMAX = """
 
 Args:
     input: floating tensor of any shape.
-    dim: axis that is normalized; default: 0 for inputs with 0, 1, or 3 axes, else 1, with a warning.
+    dim: axis that is normalized. Default (deprecated, with a warning): 0 for inputs with 0, 1, or 3 axes,
+        else 1.
     dtype: dtype to convert the input to first; default: no conversion.
 
 Raises:
@@ -351,7 +352,8 @@ def softmin(input: Tensor, dim: int | None = None, dtype: dt.dtype | None = None
 
     Args:
         input: floating tensor of any shape.
-        dim: axis that is normalized; default: 0 for inputs with 0, 1, or 3 axes, else 1, with a warning.
+        dim: axis that is normalized. Default (deprecated, with a warning): 0 for inputs with 0, 1, or 3
+            axes, else 1.
         dtype: dtype to convert the input to first; default: no conversion.
     """
     return softmax(E.neg(input), dim, dtype)
@@ -359,12 +361,12 @@ def softmin(input: Tensor, dim: int | None = None, dtype: dt.dtype | None = None
 
 def gumbel_softmax(logits: Tensor, tau: float = 1.0, *, hard: bool = False, eps: float = 1e-10,
                    dim: int = -1) -> Tensor:
-    """Return a random sample of classes: softmax((logits + Gumbel noise) / tau) (Jang et al. 2017).
+    """Return softmax((logits + Gumbel noise) / tau), a random sample of classes (Jang et al. 2017).
 
     Args:
         logits: floating tensor of unnormalized log-probabilities.
         tau: temperature; small values give almost one-hot samples.
-        hard: return one-hot vectors, with the gradient of the soft ones.
+        hard: return one-hot vectors; the backward pass uses the gradient of the softmax values.
         eps: ignored, as in PyTorch.
         dim: axis of the classes.
     """

@@ -1,4 +1,7 @@
-"""Pooling to a given size; windows overlap by one if the output size does not divide the axis."""
+"""Pooling to a given output size.
+
+Neighboring windows may overlap by one element if the output size does not divide the size of the axis.
+"""
 from __future__ import annotations
 
 import math
@@ -114,7 +117,8 @@ def _adaptive_max(n: int) -> Callable[..., Any]:
     Args:
         input: (N, C, {", ".join("DHW"[3 - n:])}) or without N.
         output_size: number of windows, an int or one per axis; None keeps the size of an axis.
-        return_indices: return (values, positions); a position is the int64 index in its flattened plane.
+        return_indices: return (values, positions), where positions are int64 indices into the flattened
+            spatial axes.
     """
     return pool
 

@@ -37,13 +37,14 @@ def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn
     Args:
         query: (*, L, E).
         key: (*, S, E).
-        value: (*, S, V). Leading axes of the three broadcast.
-        attn_mask: broadcasts to (*, L, S): True at pairs that attend, or numbers that are added to the
-            scores; default: no mask. Queries without keys get zeros, as in PyTorch.
+        value: (*, S, V). The leading axes of query, key, and value broadcast.
+        attn_mask: mask that broadcasts to (*, L, S); default: no mask. A bool mask is True where a query
+            attends to a key. A floating mask is added to the scores. A query that attends to no key gets
+            zeros, as in PyTorch.
         dropout_p: dropout probability of the weights; pass 0.0 in eval mode.
-        is_causal: position i attends only to positions 0 to i.
+        is_causal: query i attends only to the keys 0 to i.
         scale: factor of the scores; default: 1 / sqrt(E).
-        enable_gqa: key and value have fewer heads (axis -3) than the query and are repeated.
+        enable_gqa: key and value may have fewer heads (axis -3) than the query; their heads are repeated.
 
     Returns:
         A tensor (*, L, V).
@@ -156,22 +157,25 @@ def multi_head_attention_forward(query: Tensor, key: Tensor, value: Tensor, embe
         num_heads: number of heads.
         in_proj_weight: (3 E, E), the projections of query, key, and value.
         in_proj_bias: (3 E,).
-        bias_k, bias_v: (1, 1, E), a position appended to key and value, or None.
-        add_zero_attn: append a position of zeros to key and value.
+        bias_k, bias_v: positions (1, 1, E) that are appended to the key and to the value, or None.
+        add_zero_attn: append a position of zeros to the key and to the value.
         dropout_p: dropout probability of the weights.
         out_proj_weight: (E, E).
         out_proj_bias: (E,).
         training: apply dropout.
-        key_padding_mask: (N, S), True (or -inf, which is added) for ignored keys; default: none.
+        key_padding_mask: mask (N, S); default: none. A bool mask is True for keys to ignore. A floating mask
+            is added to the scores and contains -inf for keys to ignore.
         need_weights: return the attention weights.
-        attn_mask: (L, S) or (N * heads, L, S), True (or -inf) for ignored pairs; default: none.
+        attn_mask: mask (L, S) or (N * heads, L, S); default: none. It has the same meaning as
+            key_padding_mask, for pairs of a query and a key.
         use_separate_proj_weight: use q_proj_weight, k_proj_weight, and v_proj_weight.
         q_proj_weight, k_proj_weight, v_proj_weight: separate projections; default: None.
         average_attn_weights: average the returned weights over the heads.
-        is_causal: a hint that attn_mask is the causal mask.
+        is_causal: declare that attn_mask is the causal mask; requires attn_mask.
 
     Returns:
-        (output (L, N, E), weights (N, L, S) or (N, heads, L, S) or None).
+        (output, weights). The output has the shape (L, N, E). The weights have the shape (N, L, S), or
+        (N, heads, L, S) if they are not averaged, or are None.
     """
     single = query.ndim == 2
     if single:

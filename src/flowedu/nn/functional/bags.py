@@ -1,4 +1,4 @@
-"""embedding_bag: sums, means, or maxima of the rows of a table, per bag of indices."""
+"""Sums, means, or maxima of the rows of a table, one result per bag of indices (embedding_bag)."""
 from __future__ import annotations
 
 from math import inf
@@ -84,15 +84,15 @@ def embedding_bag(input: Tensor, weight: Tensor, offsets: Tensor | None = None, 
     Args:
         input: indices, (bags, length), or (indices,) with `offsets`.
         weight: the table, (rows, size).
-        offsets: (bags,) start of each bag in a flat input; default: None, for an input with two axes.
-        max_norm: rows with a larger norm are scaled down to it first, in place (eager only); default: no
-            limit.
-        norm_type: p of the norm for `max_norm`.
+        offsets: start of each bag in a flat input, (bags,); default: None, for an input with two axes.
+        max_norm: largest norm of a selected row; default: no limit. Rows with a larger norm are scaled down
+            in place before they are read (eager mode only).
+        norm_type: order p of the norm that `max_norm` limits.
         scale_grad_by_freq: divide the gradient of a row by the number of its uses in the batch.
-        mode: "sum", "mean", or "max". The maxima of flat inputs are eager only.
+        mode: "sum", "mean", or "max". With `offsets`, "max" works only in eager mode.
         sparse: accepted for compatibility; gradients are dense.
         per_sample_weights: factor of each index, for "sum" only; default: 1.
-        include_last_offset: the last offset is the end of the last bag; later indices belong to no bag.
+        include_last_offset: the last offset is the end of the last bag; indices after it belong to no bag.
         padding_idx: index that is left out of the bags; default: none.
 
     Returns:

@@ -26,22 +26,23 @@ from flowedu.tensor.devices import use_device_of
 
 def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, ignore_index: int = -100,
                   reduction: str = "mean", label_smoothing: float = 0.0) -> Tensor:
-    """Return the cross entropy of logits and class indices or class probabilities.
+    """Return the cross entropy of logits and targets, which are class indices or class probabilities.
 
-    The loss is -log softmax(input) at the target class, or -sum(target * log softmax(input)) for
-    probabilities.
+    The loss is -log softmax(input) at the target class. For targets that are probabilities, it is
+    -sum(target * log softmax(input)).
 
     Args:
         input: logits (N, C, ...) or (C,).
         target: class indices, integers (N, ...) or (), or probabilities of the input's shape.
-        weight: (C,) weight of each class; default: 1. The mean over class indices is weighted as well.
+        weight: (C,) weight of each class; default: 1. For class indices, "mean" divides the sum of the
+            weighted losses by the sum of the weights of the target classes.
         ignore_index: targets of this class contribute neither a loss nor a gradient.
         reduction: "mean", "sum", or "none".
-        label_smoothing: share of the target that is spread evenly over all classes, 0 to 1.
+        label_smoothing: part of the target, 0 to 1, that is spread evenly over all classes.
 
     Raises:
-        OutOfRangeError (an IndexError and RuntimeError): a class outside [0, C).
-        DTypeError, ShapeError (RuntimeErrors): arguments that do not fit.
+        OutOfRangeError (an IndexError and RuntimeError): a target class is outside [0, C).
+        DTypeError, ShapeError (RuntimeErrors): an argument has a wrong dtype or shape.
 
     Example:
         >>> flow.nn.functional.cross_entropy(flow.zeros(1, 2), flow.tensor([0])).item()
@@ -163,19 +164,20 @@ def sparse_softmax_cross_entropy(labels: Tensor, logits: Tensor) -> Tensor:
         logits: (..., C).
 
     Note:
-        Name and argument order are OneFlow's.
+        The name and the order of the arguments follow OneFlow.
     """
     return softmax_ops.sparse_softmax_cross_entropy.call((labels, logits), (None,))[0]
 
 
 def nll_loss(input: Tensor, target: Tensor, weight: Tensor | None = None, ignore_index: int = -100,
              reduction: str = "mean") -> Tensor:
-    """Return -input at the target class.
+    """Return the negative log likelihood, which is -input at the target class.
 
     Args:
         input: log-probabilities (N, C, ...) or (C,).
         target: class indices, integers (N, ...) or ().
-        weight: (C,) weight of each class; default: 1. The mean is weighted as well.
+        weight: (C,) weight of each class; default: 1. "mean" divides the sum of the weighted losses by the
+            sum of the weights of the target classes.
         ignore_index: targets of this class contribute neither a loss nor a gradient.
         reduction: "mean", "sum", or "none".
     """
@@ -209,7 +211,9 @@ def nll_loss(input: Tensor, target: Tensor, weight: Tensor | None = None, ignore
 
 # ---- margins
 def label_scores(what: str, labels: ValueT, x: ValueT) -> tuple[ValueT, ValueT]:
-    """Return (labels as a column, x[i, labels[i]]) for any values. The labels have the shape (n,) or (n, 1).
+    """Return the labels as a column, and x[i, labels[i]], the score of the label of each row i.
+
+    The labels have the shape (n,) or (n, 1).
     """
     if labels.dtype not in (dt.int32, dt.int64):
         raise DTypeError(f"{what}: labels have the wrong element type", expected="int32 or int64",
@@ -225,10 +229,11 @@ def label_scores(what: str, labels: ValueT, x: ValueT) -> tuple[ValueT, ValueT]:
 
 def combined_margin_loss(x: Tensor, label: Tensor, m1: float = 1.0, m2: float = 0.0,
                          m3: float = 0.0) -> Tensor:
-    """Return cosines with a margin for the label of each row: cos(m1 * acos(x) + m2) - m3.
+    """Return x, with the cosine of each row's label replaced by cos(m1 * acos(x) + m2) - m3.
 
-    The result is not a loss yet: scale it and pass it to a softmax cross entropy. A cosine that rounding
-    moved to 1 or beyond counts as slightly less (in OneFlow 0.4, the result is NaN).
+    To get a loss, scale the result and pass it to a softmax cross entropy. If m1 is not 1 or m2 is not 0,
+    cosines of labels are first clamped to slightly less than 1 in absolute value, because rounding may move
+    them to 1 or beyond. OneFlow 0.4 does not clamp, and its result is NaN for such cosines.
 
     Args:
         x: cosines, (n, classes).

@@ -1,8 +1,8 @@
 """Convolution over one, two, and three axes, built from the 2-d convolution op.
 
-A 1-d input is treated as an image of height 1. In three axes (D, H, W), each output slice depends on kd input
-slices. Their channels are concatenated, the slices become images of a batch, and one 2-d convolution computes
-the result.
+A 1-d input is treated as an image of height 1. In a 3-d convolution over (D, H, W), each output slice depends
+on as many input slices as the kernel is deep. The channels of these input slices are concatenated into one
+image per output slice. One 2-d convolution of all these images computes the result.
 """
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from flowedu.tensor import Tensor
 def convolution(x: ValueT, w: ValueT, strides: Ints, pads: Ints, dilations: Ints, groups: int) -> ValueT:
     """Convolve x (n, c, one to three axes) with w (o, c / groups, kernel ...).
 
-    `pads` contains (before, after) of each axis.
+    `pads` contains the padding (before, after) of each axis.
     """
     if len(strides) == 2:
         return conv_ops.conv2d.call((x, w), (strides, pads, dilations, groups))
@@ -76,7 +76,10 @@ def _bands(x: ValueT, taps: int, stride: int, pads: Ints, dilation: int, groups:
 
 # ---- functions of tensors
 def same_pads(kernel: Ints, dilations: Ints) -> Ints:
-    """Return (before, after) of every axis for an output of the input's size; the larger half comes after."""
+    """Return the padding (before, after) of each axis for an output as large as the input.
+
+    If the total padding of an axis is odd, the extra element is added at the end of the axis.
+    """
     need = [(k - 1) * d for k, d in zip(kernel, dilations)]
     return tuple(p for n in need for p in (n // 2, n - n // 2))
 
@@ -100,9 +103,9 @@ def _pads(what: str, padding: str | int | Sequence[int], kernel: Ints, strides: 
 
 def check(what: str, x: Tensor, weight: Tensor, bias: Tensor | None, n: int, groups: int,
           transposed: bool = False) -> bool:
-    """Raise unless the arguments fit, and return True if x has no batch axis.
+    """Raise an error if the arguments do not fit together, and return True if x has no batch axis.
 
-    `transposed` means a weight of shape (in, out / groups, ...).
+    If `transposed` is True, the weight has the shape (in, out / groups, ...).
     """
     check_tensor(what, x)
     check_tensor(what, weight, "weight")
@@ -167,16 +170,18 @@ def _conv(n: int) -> Callable[..., Tensor]:
         weight: (out, C / groups, kernel ...).
         bias: (out,); default: no bias.
         stride: distance between windows, an int or one per axis.
-        padding: zeros on both sides, an int or one per axis, or "valid" (none), or "same" (output as large as the
-            input; stride 1 only).
+        padding: number of zeros added on both sides, an int or one per axis. "valid" adds no zeros. "same"
+            keeps the size of the input and requires stride 1.
         dilation: distance between the elements of a window, an int or one per axis.
         groups: number of blocks of channels that are convolved separately.
 
     Returns:
-        (N, out, ...), of size floor((size + 2 * padding - dilation * (kernel - 1) - 1) / stride) + 1 along each axis.
+        (N, out, ...). The size of each spatial axis is
+        floor((size + 2 * padding - dilation * (kernel - 1) - 1) / stride) + 1.
 
     Raises:
-        ShapeError, DTypeError, ArgumentError (all RuntimeErrors): what does not fit.
+        ShapeError, DTypeError, ArgumentError (all RuntimeErrors): an argument has a wrong shape,
+            dtype, or value.
     """
     return conv
 

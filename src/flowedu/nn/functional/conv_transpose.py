@@ -1,4 +1,4 @@
-"""Transposed convolutions over one, two, and three axes: the adjoints of conv1d to conv3d, used as layers."""
+"""Transposed convolutions over one, two, and three axes, the adjoints of conv1d, conv2d, and conv3d."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -45,7 +45,9 @@ def _conv_transpose(n: int) -> Callable[..., Tensor]:
         return reshaped(y, tuple(y.shape[1:])) if single else y
 
     conv.__name__ = conv.__qualname__ = what
-    conv.__doc__ = f"""Compute a transposed convolution: the gradient of conv{n}d, used as a layer.
+    conv.__doc__ = f"""Compute a transposed convolution.
+
+    It is the gradient of conv{n}d with respect to the input of conv{n}d.
 
     Args:
         input: (N, in, ...) or without N.
@@ -53,13 +55,14 @@ def _conv_transpose(n: int) -> Callable[..., Tensor]:
         bias: (out,); default: no bias.
         stride: stride of the conv{n}d, an int or one per axis.
         padding: padding of the conv{n}d, an int or one per axis.
-        output_padding: size added to the end of each axis, less than the stride, an int or one per axis.
+        output_padding: number of elements added at the end of each output axis, an int or one per axis. It
+            must be less than the larger of stride and dilation.
         groups: number of blocks of channels that are convolved separately.
         dilation: dilation of the conv{n}d, an int or one per axis.
 
     Returns:
-        (N, out, ...), of size (size - 1) * stride - 2 * padding + dilation * (kernel - 1) + output_padding + 1 along
-        each axis.
+        (N, out, ...). The size of each spatial axis is
+        (size - 1) * stride - 2 * padding + dilation * (kernel - 1) + output_padding + 1.
     """
     return conv
 

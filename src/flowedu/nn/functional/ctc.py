@@ -1,4 +1,4 @@
-"""ctc_loss: loss of label sequences that are not aligned with their inputs."""
+"""Loss of label sequences that are not aligned with their inputs (ctc_loss)."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -17,16 +17,18 @@ from flowedu.tensor.devices import beside
 def ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: Tensor | Sequence[int],
              target_lengths: Tensor | Sequence[int], blank: int = 0, reduction: str = "mean",
              zero_infinity: bool = False) -> Tensor:
-    """Return -log of the probability of each label sequence, summed over all alignments (Graves et al. 2006).
+    """Return -log(p), where p is the total probability of all alignments of a label sequence.
+
+    This is the loss of connectionist temporal classification (Graves et al. 2006).
 
     Args:
         log_probs: log-probabilities, (time, batch, classes) or (time, classes).
-        targets: labels, (batch, longest), or all sequences in one vector (eager only).
+        targets: labels, (batch, longest), or all sequences concatenated in one vector (eager mode only).
         input_lengths: (batch,) tensor or list, the number of time steps of each sample.
         target_lengths: (batch,) tensor or list, the number of labels of each sample.
         blank: class index of the blank label.
         reduction: "mean" (each loss divided by the length of its target, at least 1), "sum", or "none".
-        zero_infinity: return 0 for targets that are too long for their inputs.
+        zero_infinity: return a loss of 0 instead of infinity for targets that are too long for their inputs.
     """
     check_floats("ctc_loss", log_probs, "log_probs")
     one = log_probs.ndim == 2
@@ -45,7 +47,7 @@ def ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: Tensor | Sequenc
 
 def ctc_losses(log_probs: ValueT, targets: ValueT, inputs: ValueT, lengths: ValueT, blank: int,
                zero_infinity: bool, per_label: bool) -> ValueT:
-    """Return the loss of each sequence; per_label divides it by the length of the target (at least 1)."""
+    """Return the loss of each sequence, divided by the length of its target (at least 1) if `per_label`."""
     loss = ctc_loss_op(log_probs, targets, inputs, lengths, blank=int(blank),
                        zero_infinity=bool(zero_infinity))
     return loss / cast(maximum(lengths, 1), loss.dtype) if per_label else loss

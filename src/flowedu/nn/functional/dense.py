@@ -1,4 +1,4 @@
-"""linear, bilinear, and embedding."""
+"""The functions linear, bilinear, and embedding."""
 from __future__ import annotations
 
 from typing import Any
@@ -39,7 +39,7 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
         A tensor (*, out).
 
     Raises:
-        ShapeError (a RuntimeError): the last axes of input and weight differ.
+        ShapeError (a RuntimeError): the last axes of input and weight have different sizes.
         DTypeError: the dtypes differ.
     """
     try:
@@ -132,9 +132,9 @@ def embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None, max
         input: indices, int32 or int64, of any shape.
         weight: the table, (rows, size).
         padding_idx: row that gets no gradient; default: none.
-        max_norm: rows with a larger norm are scaled down to it first, in place (eager only); default: no
-            limit.
-        norm_type: p of the norm for `max_norm`.
+        max_norm: largest norm of a selected row; default: no limit. Rows with a larger norm are scaled down
+            in place before they are read (eager mode only).
+        norm_type: order p of the norm that `max_norm` limits.
         scale_grad_by_freq: divide the gradient of a row by the number of its uses in the batch.
         sparse: accepted for compatibility, with a warning; gradients are dense.
 
@@ -142,7 +142,7 @@ def embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None, max
         A tensor (*input.shape, size).
 
     Raises:
-        OutOfRangeError (an IndexError and RuntimeError): an index outside [0, rows).
+        OutOfRangeError (an IndexError and RuntimeError): an index is outside [0, rows).
         DTypeError: input is not an integer tensor.
     """
     inert("nn.functional.embedding(sparse)", bool(sparse), False, "gradients are dense")

@@ -70,8 +70,8 @@ def margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: 
     Args:
         input1: scores.
         input2: scores of the same shape.
-        target: 1 where input1 should be larger, -1 where input2 should; same shape.
-        margin: difference from which the loss is 0.
+        target: 1 where input1 should be larger, -1 where input2 should be larger; same shape.
+        margin: smallest value of target * (input1 - input2) for which the loss is 0.
         reduction: "mean", "sum", or "none".
     """
     check_floats("margin_ranking_loss", input1, "input1")
@@ -86,12 +86,12 @@ def margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: 
 
 def hinge_embedding_loss(input: Tensor, target: Tensor, margin: float = 1.0,
                          reduction: str = "mean") -> Tensor:
-    """Return the loss: input where target is 1, max(0, margin - input) where it is -1.
+    """Return the loss: input where target is 1, max(0, margin - input) where target is -1.
 
     Args:
         input: distances, of any shape.
-        target: 1 or -1, same shape; other values get the sum of both terms.
-        margin: distance from which dissimilar pairs have a loss of 0.
+        target: 1 or -1, same shape. For other values, the loss is the sum of both terms.
+        margin: smallest distance for which dissimilar pairs have a loss of 0.
         reduction: "mean", "sum", or "none".
     """
     check_floats("hinge_embedding_loss", input)
@@ -121,13 +121,15 @@ def soft_margin_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> 
 
 def cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0,
                           reduction: str = "mean") -> Tensor:
-    """Return the loss: 1 - cos(input1, input2) where target is 1, max(0, cos - margin) where it is -1.
+    """Return the loss: 1 - cos where target is 1, max(0, cos - margin) where target is -1.
+
+    Here cos is the cosine of the angle between input1 and input2.
 
     Args:
         input1: vectors, (N, D) or (D,).
         input2: vectors of the same shape.
         target: 1 or -1, (N,) or ().
-        margin: cosine up to which dissimilar pairs have a loss of 0.
+        margin: largest cosine for which dissimilar pairs have a loss of 0.
         reduction: "mean", "sum", or "none".
     """
     check_floats("cosine_embedding_loss", input1, "input1")
@@ -150,18 +152,20 @@ def triplet_margin_loss(anchor: Tensor, positive: Tensor, negative: Tensor, marg
                         p: float = 2.0, eps: float = 1e-6, swap: bool = False,
                         size_average: bool | None = None, reduce: bool | None = None,
                         reduction: str = "mean") -> Tensor:
-    """Return the loss max(0, d(anchor, positive) - d(anchor, negative) + margin), where d is a p-norm.
+    """Return the loss max(0, d(anchor, positive) - d(anchor, negative) + margin).
+
+    Here d(a, b) is the p-norm of a - b + eps.
 
     Args:
         anchor: vectors, (N, D) or (D,).
         positive: vectors of the same class, same shape.
         negative: vectors of another class, same shape.
-        margin: difference of the distances from which the loss is 0.
+        margin: smallest difference of the two distances for which the loss is 0.
         p: order of the norm.
         eps: number added to each difference.
-        swap: use the smaller of the negative's distances to the anchor and to the positive.
-        size_average: deprecated, overrides `reduction` with "sum" if False; default: not used.
-        reduce: deprecated, overrides `reduction` with "none" if False; default: not used.
+        swap: replace d(anchor, negative) by d(positive, negative) where the latter is smaller.
+        size_average: deprecated; False replaces `reduction` by "sum", True by "mean"; default: not used.
+        reduce: deprecated; False replaces `reduction` by "none"; default: not used.
         reduction: "mean", "sum", or "none".
     """
     check_floats("triplet_margin_loss", anchor, "anchor")
@@ -184,7 +188,7 @@ def multilabel_soft_margin_loss(input: Tensor, target: Tensor, weight: Tensor | 
 
     Args:
         input: logits x, (N, C) or (C,).
-        target: 0 or 1 for each class t, same shape.
+        target: targets t, 0 or 1 for each class, of the same shape.
         weight: (C,) weight of each class; default: 1.
         reduction: "mean", "sum", or "none".
     """

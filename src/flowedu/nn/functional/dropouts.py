@@ -38,9 +38,9 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
     Args:
         input: tensor of any shape.
         p: probability, 0 to 1.
-        training: False returns the input itself.
+        training: True: apply dropout; False: return the input itself.
         inplace: write the result into the memory of the input.
-        generator: flow.Generator of the random numbers; default: the one of flow.manual_seed.
+        generator: flow.Generator that draws the mask; default: the generator that flow.manual_seed seeds.
     """
     check_tensor("dropout", input)
     _check_p("dropout", p)
@@ -89,7 +89,7 @@ def _of_channels(n: int) -> Callable[..., Tensor]:
     Args:
         input: (N, C, {", ".join("DHW"[3 - n:])}).
         p: probability, 0 to 1.
-        training: False returns the input itself.
+        training: True: apply dropout; False: return the input itself.
         inplace: write the result into the memory of the input.
     """
     return f
@@ -101,12 +101,12 @@ dropout1d, dropout2d, dropout3d = _of_channels(1), _of_channels(2), _of_channels
 def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
     """Drop elements of SELU outputs so that mean 0 and variance 1 are preserved.
 
-    Dropped elements get the smallest value of selu; then all elements are rescaled.
+    Dropped elements are set to the lower limit of selu. Then all elements are scaled and shifted.
 
     Args:
         input: floating tensor of any shape.
         p: probability, 0 to 1.
-        training: False returns the input itself.
+        training: True: apply dropout; False: return the input itself.
         inplace: write the result into the memory of the input.
     """
     check_tensor("alpha_dropout", input)

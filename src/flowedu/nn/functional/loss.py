@@ -1,4 +1,4 @@
-"""Regression and probability losses; class_losses.py contains the classification losses.
+"""Losses for regression and for probabilities; class_losses.py contains the classification losses.
 
 `reduction` is "mean" (the default) or "sum" for a 0-dim result, or "none" for one loss per element or sample.
 In all functions `input` is the prediction of the model and `target` the true value.
@@ -35,7 +35,7 @@ def mse_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
 
     Args:
         input: predictions, of any shape.
-        target: true values; a shape that differs is broadcast, with a warning.
+        target: true values of the same shape; another shape is broadcast, with a warning.
         reduction: "mean", "sum", or "none".
     """
     _same_shape("mse_loss", input, target)
@@ -50,7 +50,7 @@ def l1_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
 
     Args:
         input: predictions, of any shape.
-        target: true values; a shape that differs is broadcast, with a warning.
+        target: true values of the same shape; another shape is broadcast, with a warning.
         reduction: "mean", "sum", or "none".
     """
     _same_shape("l1_loss", input, target)
@@ -119,7 +119,7 @@ def binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = 
     Args:
         input: probabilities in [0, 1], of any shape; their logarithms are clamped at -100.
         target: probabilities of the same shape.
-        weight: weight of each loss, broadcast; default: 1.
+        weight: weight of each loss, of a shape that broadcasts with the input; default: 1.
         reduction: "mean", "sum", or "none".
     """
     _check_pair("binary_cross_entropy", input, target)
@@ -140,9 +140,10 @@ def binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Tens
     Args:
         input: logits, of any shape.
         target: probabilities of the same shape.
-        weight: weight of each loss, broadcast; default: 1.
+        weight: weight of each loss, of a shape that broadcasts with the input; default: 1.
         reduction: "mean", "sum", or "none".
-        pos_weight: weight of positive targets, broadcast over the classes (last axes); default: 1.
+        pos_weight: weight of positive targets, of a shape that broadcasts with the input (usually one weight
+            per class, the last axis); default: 1.
     """
     _check_pair("binary_cross_entropy_with_logits", input, target)
     target = cast(target, input.dtype)
@@ -162,8 +163,9 @@ def kl_div(input: Tensor, target: Tensor, reduction: str = "mean", log_target: b
     Args:
         input: log-probabilities, of any shape.
         target: probabilities of the same shape.
-        reduction: "batchmean" (sum divided by the batch size, the divergence), "mean" (over all elements,
-            with a warning as in PyTorch), "sum", or "none".
+        reduction: "batchmean", "mean", "sum", or "none". "batchmean" divides the sum by the batch size and is
+            the mathematical definition. "mean" divides it by the number of elements, with a warning as in
+            PyTorch.
         log_target: the target contains log-probabilities.
     """
     check_floats("kl_div", input)
@@ -186,11 +188,12 @@ def poisson_nll_loss(input: Tensor, target: Tensor, log_input: bool = True, full
     """Return the negative log likelihood of a Poisson distribution: exp(input) - target * input.
 
     Args:
-        input: logarithms of the rates, of any shape.
+        input: logarithms of the rates, or the rates, of any shape; see `log_input`.
         target: counts of the same shape.
-        log_input: False: the input contains rates, and the loss is input - target * log(input + eps).
+        log_input: the input contains logarithms of rates. False: the input contains rates, and the loss is
+            input - target * log(input + eps).
         full: add Stirling's approximation of log(target!).
-        eps: number added to the rate before the logarithm.
+        eps: number added to the rate before the logarithm, if log_input is False.
         reduction: "mean", "sum", or "none".
     """
     check_floats("poisson_nll_loss", input)
@@ -205,14 +208,16 @@ def poisson_nll_loss(input: Tensor, target: Tensor, log_input: bool = True, full
 
 def gaussian_nll_loss(input: Tensor, target: Tensor, var: Tensor, full: bool = False, eps: float = 1e-6,
                       reduction: str = "mean") -> Tensor:
-    """Return 0.5 * (log(var) + (input - target)^2 / var), a normal distribution's negative log likelihood.
+    """Return the negative log likelihood of a normal distribution.
+
+    The loss is 0.5 * (log(var) + (input - target)^2 / var).
 
     Args:
         input: means, of any shape.
-        target: samples of the same or a broadcast shape.
-        var: variances, of the input's shape or with a last axis of 1.
+        target: samples of the same shape, or of a shape that broadcasts with it.
+        var: variances, of the input's shape; the last axis may have size 1 or be missing.
         full: add the constant 0.5 * log(2 pi).
-        eps: lower limit of the variance (without a gradient below it).
+        eps: lower limit of the variance. The backward pass ignores this limit, as in PyTorch.
         reduction: "mean", "sum", or "none".
     """
     check_floats("gaussian_nll_loss", input)

@@ -1,4 +1,4 @@
-"""Margin losses: penalties when a wrong class scores too close to the right one."""
+"""Margin losses, which penalize wrong classes with scores too close to the score of the right class."""
 from __future__ import annotations
 
 from flowedu.core.ops.promote import cast
@@ -37,18 +37,18 @@ def _classes(n: int, like: Tensor) -> Tensor:
 
 def multi_margin_loss(input: Tensor, target: Tensor, p: int = 1, margin: float = 1.0,
                       weight: Tensor | None = None, reduction: str = "mean") -> Tensor:
-    """Return the mean over the wrong classes j of max(0, margin - x[target] + x[j])^p.
+    """Return the sum over the wrong classes j of max(0, margin - x[target] + x[j])^p, divided by `classes`.
 
     Args:
         input: scores x, (n, classes) or (classes,).
         target: class indices, integers (n,) or ().
         p: 1 or 2.
-        margin: difference of the scores from which the loss is 0.
+        margin: smallest difference x[target] - x[j] for which a wrong class j adds no loss.
         weight: (classes,) weight of each class; default: 1.
         reduction: "mean", "sum", or "none".
 
     Note:
-        The sum over the wrong classes is divided by the number of all classes.
+        The divisor is the number of all classes, including the target class.
     """
     x, y = _rows("multi_margin_loss", input, target, tuple(input.shape[:-1]))
     if p not in (1, 2):
@@ -69,15 +69,15 @@ def multi_margin_loss(input: Tensor, target: Tensor, p: int = 1, margin: float =
 
 
 def multilabel_margin_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
-    """Return the mean of max(0, 1 - x[i] + x[j]) over target classes i and other classes j.
+    """Return sum(max(0, 1 - x[i] + x[j])) / classes over target classes i and other classes j.
 
     Args:
         input: scores x, (n, classes) or (classes,).
-        target: class indices of each sample, then -1, of the same shape; elements after -1 are ignored.
+        target: class indices of each sample followed by -1, of the same shape; elements after -1 are ignored.
         reduction: "mean", "sum", or "none".
 
     Note:
-        The sum over all pairs is divided by the number of classes.
+        The sum over all pairs (i, j) is divided by the number of all classes.
     """
     x, y = _rows("multilabel_margin_loss", input, target, tuple(input.shape))
     y = require_range(y, -1, x.shape[1] - 1, problem="multilabel_margin_loss: invalid target",

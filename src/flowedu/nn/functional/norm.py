@@ -83,14 +83,14 @@ def batch_norm(input: Tensor, running_mean: Tensor | None = None, running_var: T
         running_var: (C,); default: None, which requires training=True.
         weight: (C,); default: 1.
         bias: (C,); default: 0.
-        training: use the mean and biased variance of the batch, and move the running statistics (with the
-            unbiased variance) towards them in place. False: use the running statistics.
-        momentum: share of the batch in the new running statistics.
+        training: True: normalize with the mean and the biased variance of the batch, and update the running
+            statistics in place (with the unbiased variance). False: normalize with the running statistics.
+        momentum: weight of the batch in the update of the running statistics.
         eps: number added to the variance.
 
     Raises:
-        ShapeError (a ValueError and RuntimeError): a vector does not fit, or training on one value per
-        channel.
+        ShapeError (a ValueError and RuntimeError): a vector does not have C elements, or `training` is True
+            and each channel has only one value.
     """
     check_floats("batch_norm", input)
     if input.ndim < 2:
@@ -138,12 +138,12 @@ def instance_norm(input: Tensor, running_mean: Tensor | None = None, running_var
 
     Args:
         input: (N, C, ...) with at least one spatial axis.
-        running_mean: (C,); moved towards the mean over the batch if use_input_stats; default: None.
-        running_var: (C,); default: None.
+        running_mean: (C,), updated in place with the mean over the batch if use_input_stats; default: None.
+        running_var: (C,), updated in the same way; default: None.
         weight: (C,); default: 1.
         bias: (C,); default: 0.
-        use_input_stats: use the statistics of each sample; False: the running statistics.
-        momentum: share of the batch in the new running statistics.
+        use_input_stats: use the statistics of each sample. False: use the running statistics.
+        momentum: weight of the batch in the update of the running statistics.
         eps: number added to the variance.
     """
     check_floats("instance_norm", input)
@@ -177,7 +177,9 @@ def instance_norm(input: Tensor, running_mean: Tensor | None = None, running_var
 
 
 def by_groups(x: ValueT, groups: int, eps: float) -> tuple[ValueT, ValueT, ValueT]:
-    """Return (x (n, c, ...) with normalized groups of channels, their means, their 1 / std), for any value.
+    """Normalize groups of channels of x (n, c, ...).
+
+    The result is (the normalized x, the means of the groups, 1 / std of the groups).
     """
     n, size = x.shape[0], prod(x.shape[1:]) // groups
     one, zero = _affine(x, size, None, None)
@@ -267,7 +269,7 @@ def layer_norm(input: Tensor, normalized_shape: int | Sequence[int], weight: Ten
 
 def rms_norm(input: Tensor, normalized_shape: int | Sequence[int], weight: Tensor | None = None,
              eps: float | None = None) -> Tensor:
-    """Return x / sqrt(mean(x * x) + eps) over the last axes, times a weight.
+    """Return x / sqrt(mean(x * x) + eps) * weight, with the mean over the last axes.
 
     Args:
         input: (*, *normalized_shape).
@@ -293,7 +295,7 @@ def local_response_norm(input: Tensor, size: int, alpha: float = 1e-4, beta: flo
 
     Args:
         input: (N, C, ...).
-        size: number of channels of a mean.
+        size: number of neighboring channels in each mean.
         alpha: factor of the mean.
         beta: exponent.
         k: number added to the mean.
@@ -314,7 +316,7 @@ def local_response_norm(input: Tensor, size: int, alpha: float = 1e-4, beta: flo
 
 
 def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Tensor:
-    """Return x / max(norm of x along `dim`, eps), vectors of length 1.
+    """Divide the vectors along `dim` by their norm, or by eps if the norm is smaller.
 
     Args:
         input: floating tensor.

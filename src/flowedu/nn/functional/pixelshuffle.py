@@ -21,7 +21,7 @@ def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
     """Rearrange (*, C * r * r, H, W) to (*, C, H * r, W * r).
 
     Args:
-        input: (*, C * r * r, H, W); each run of r * r channels becomes a block of pixels.
+        input: (*, C * r * r, H, W). The r * r values of a pixel in consecutive channels become r x r pixels.
         upscale_factor: the factor r.
     """
     _check_planes("pixel_shuffle", input, upscale_factor)
@@ -38,7 +38,7 @@ def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
 
 
 def shuffled(x: ValueT, r: int, s: int) -> ValueT:
-    """Rearrange (n, c * r * s, h, w) to (n, c, h * r, w * s), for any value of a graph."""
+    """Rearrange (n, c * r * s, h, w) to (n, c, h * r, w * s), for a tensor or a value of a graph."""
     n, c, h, w = x.shape
     blocks = transpose(reshaped(x, (n, c // (r * s), r, s, h, w)), perm=(0, 1, 4, 2, 5, 3))
     return reshape(blocks, shape=(n, c // (r * s), h * r, w * s))

@@ -1,6 +1,6 @@
 """Pooling over one, two, and three axes, built from the ops of 2-d pooling.
 
-A 1-d input is treated as an image of height 1. In three axes, windows over (H, W) in every slice are pooled
+A 1-d input is treated as an image of height 1. In 3-d pooling, windows over (H, W) in every slice are pooled
 first, and then windows over D.
 """
 from __future__ import annotations
@@ -92,7 +92,7 @@ def _max_pool(n: int) -> Callable[..., Any]:
         return (y, index) if return_indices else y
 
     pool.__name__ = pool.__qualname__ = what
-    pool.__doc__ = f"""Return the maximum of each window; padding acts like -inf.
+    pool.__doc__ = f"""Return the maximum of each window; padded elements count as -inf.
 
     Args:
         input: (N, C, {", ".join("DHW"[3 - n:])}) or without N.
@@ -100,15 +100,18 @@ def _max_pool(n: int) -> Callable[..., Any]:
         stride: distance between windows, an int or one per axis; default: kernel_size.
         padding: elements added on both sides, an int or one per axis.
         dilation: distance between the elements of a window, an int or one per axis.
-        ceil_mode: also count last windows that are only partly inside the input.
-        return_indices: return (values, positions); a position is the int64 index in its flattened plane.
+        ceil_mode: include last windows that are only partly inside the input.
+        return_indices: return (values, positions), where positions are int64 indices into the flattened
+            spatial axes.
     """
     return pool
 
 
 def maxima(x: ValueT, kernel: Ints, strides: Ints, pads: Ints,
            places: bool = False) -> tuple[ValueT, ValueT | None]:
-    """Return (maxima, their positions in the flattened planes or None) of a value (n, c, one to three axes).
+    """Return the maxima of the windows of x (n, c, one to three axes), and their positions.
+
+    The positions are None if `places` is False.
     """
     y, inside, over = _pooled(max_pool2d_op, x, kernel, strides, pads, places)
     if not places:
@@ -124,7 +127,7 @@ def maxima(x: ValueT, kernel: Ints, strides: Ints, pads: Ints,
 
 
 def means(x: ValueT, kernel: Ints, strides: Ints, pads: Ints) -> ValueT:
-    """Return the mean of each window without the padding; x is as for `maxima`."""
+    """Return the mean of each window of x (n, c, one to three axes), without the padding."""
     return _pooled(avg_pool2d_op, x, kernel, strides, pads, False)[0]
 
 
@@ -216,9 +219,9 @@ def _avg_pool(n: int) -> Callable[..., Tensor]:
         kernel_size: size of the windows, an int or one per axis.
         stride: distance between windows, an int or one per axis; default: kernel_size.
         padding: zeros added on both sides, an int or one per axis.
-        ceil_mode: also count last windows that are only partly inside the input.
+        ceil_mode: include last windows that are only partly inside the input.
         count_include_pad: include the padding zeros in the mean.
-        divisor_override: divisor of each sum; 0 and None: the number of elements of the window.
+        divisor_override: divisor of each sum. 0 or None: the number of averaged elements.
     """
     return pool
 

@@ -1,7 +1,7 @@
 """One step of the recurrent networks, and a whole layer of steps.
 
 The part of a step that depends only on the inputs is one matrix product for all steps. The steps themselves
-are one op (ops/recurrent.py), except on a GPU, which has no kernel for it.
+are one op (ops/recurrent.py). On a GPU, which has no kernel for this op, each step runs several ops.
 """
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def step(mode: str, given: Tensor, state: States, w_hh: Tensor, b_hh: Tensor | N
     """Return the next state.
 
     Args:
-        given: (N, gates * H), the contribution of the inputs, x @ w_ih.T + b_ih.
+        given: contribution of the inputs, x @ w_ih.T + b_ih, of shape (N, gates * H).
         state: (h,) or (h, c).
     """
     h = state[0]
@@ -61,7 +61,7 @@ def layer(mode: str, x: Tensor, state: States, weights: Weights, backwards: bool
         x: (T, N, I).
         state: (h,) or (h, c), each (N, ...).
         weights: (w_ih, w_hh, b_ih, b_hh, w_hr); the last three may be None.
-        lengths: None, or int64 (N, 1), the number of steps of each sample; later steps keep the state, and
+        lengths: number of steps of each sample, int64 (N, 1), or None. Later steps keep the state, and
             their outputs are undefined.
     """
     if not x.shape[0]:

@@ -42,8 +42,8 @@ def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None =
     Args:
         theta: (N, 2, 3) matrices for images, (N, 3, 4) for volumes.
         size: size of the result of grid_sample, (N, C, H, W) or (N, C, D, H, W).
-        align_corners: -1 and 1 are the centers of the outermost pixels; default: their outer edges, with a
-            warning.
+        align_corners: True: -1 and 1 are the centers of the outermost pixels. False: -1 and 1 are their
+            outer edges. Default: False, with a warning.
 
     Returns:
         (N, H, W, 2) with (x, y) in [-1, 1], or (N, D, H, W, 3) with (x, y, z).
@@ -85,10 +85,10 @@ def grid_sample(input: Tensor, grid: Tensor, mode: str = "bilinear", padding_mod
     Args:
         input: (N, C, H, W) or (N, C, D, H, W).
         grid: (N, Ho, Wo, 2) with (x, y), or (N, Do, Ho, Wo, 3) with (x, y, z), in [-1, 1].
-        mode: "bilinear" (for volumes trilinear), "nearest", or for images "bicubic".
-        padding_mode: values outside the input: "zeros", "border", or "reflection".
-        align_corners: -1 and 1 are the centers of the outermost pixels; default: their outer edges, with a
-            warning.
+        mode: "bilinear" (trilinear for volumes), "nearest", or "bicubic" (images only).
+        padding_mode: values used outside the input, "zeros", "border", or "reflection".
+        align_corners: True: -1 and 1 are the centers of the outermost pixels. False: -1 and 1 are their
+            outer edges. Default: False, with a warning.
 
     Returns:
         (N, C, Ho, Wo) or (N, C, Do, Ho, Wo).

@@ -40,11 +40,11 @@ def _max_unpool(n: int) -> Callable[..., Tensor]:
         return reshaped(y, tuple(y.shape[1:])) if single else y
 
     unpool.__name__ = unpool.__qualname__ = what
-    unpool.__doc__ = f"""Return zeros with each element at the position that max_pool{n}d found it at.
+    unpool.__doc__ = f"""Return the maxima of max_pool{n}d at their old positions, and zeros elsewhere.
 
     Args:
-        input: (N, C, {", ".join("DHW"[3 - n:])}) or without N, the maxima.
-        indices: positions from max_pool{n}d with return_indices; elements with the same position are summed.
+        input: the maxima, (N, C, {", ".join("DHW"[3 - n:])}) or without N.
+        indices: positions from max_pool{n}d with return_indices. Maxima with the same position are summed.
         kernel_size: size of the windows, an int or one per axis.
         stride: distance between windows, an int or one per axis; default: kernel_size.
         padding: padding of the pooling, an int or one per axis.

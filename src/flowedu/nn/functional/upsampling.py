@@ -1,4 +1,4 @@
-"""interpolate and upsample: resizing of images."""
+"""Resizing of images: interpolate and upsample."""
 from __future__ import annotations
 
 import math
@@ -32,10 +32,11 @@ def interpolate(input: Tensor, size: int | Sequence[int] | None = None,
         input: (N, C, L), (N, C, H, W), or (N, C, D, H, W).
         size: spatial size of the result, an int or one per axis. Give `size` or `scale_factor`.
         scale_factor: ratio of the sizes, a number or one per axis; the size is floor(size * factor).
-        mode: "nearest", "linear" (one axis), "bilinear" (two), "trilinear" (three), "bicubic" (two), "area"
-            (means), or "nearest-exact" ("nearest" with pixel centers).
-        align_corners: align the centers of the outermost pixels, for linear and cubic modes; default: False.
-        recompute_scale_factor: use the ratio of the integer sizes instead of scale_factor; default: False.
+        mode: "nearest", "linear" (one axis), "bilinear" (two axes), "trilinear" (three axes), "bicubic" (two
+            axes), "area" (means), or "nearest-exact" ("nearest", computed with the centers of the pixels).
+        align_corners: align the centers of the outermost pixels of input and output, for linear and cubic
+            modes; default: False.
+        recompute_scale_factor: use the ratio of the rounded sizes instead of scale_factor; default: False.
         antialias: not supported.
 
     Raises:
@@ -152,14 +153,14 @@ def _cubic(x: Tensor, axis: int, out: int, factor: float, corners: bool) -> Tens
 def upsample(input: Tensor, size: int | Sequence[int] | None = None,
              scale_factor: float | Sequence[float] | None = None, mode: str = "nearest",
              align_corners: bool | None = None) -> Tensor:
-    """Resize the spatial axes of the input; deprecated name of interpolate.
+    """Resize the spatial axes of the input (deprecated name of interpolate).
 
     Args:
         input: (N, C, L), (N, C, H, W), or (N, C, D, H, W).
         size: spatial size of the result, an int or one per axis. Give `size` or `scale_factor`.
         scale_factor: ratio of the sizes, a number or one per axis.
         mode: see interpolate.
-        align_corners: align the centers of the outermost pixels; default: False.
+        align_corners: align the centers of the outermost pixels of input and output; default: False.
     """
     return interpolate(input, size, scale_factor, mode, align_corners)
 

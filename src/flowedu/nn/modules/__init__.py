@@ -1,4 +1,4 @@
-"""The layers. One file per idea; `flow.nn` has all their names."""
+"""Layers of flow.nn, one file per topic. `flow.nn` exports all of them."""
 from flowedu.nn.modules.activation import (
     CELU, ELU, GELU, GLU, Hardshrink, Hardsigmoid, Hardswish, Hardtanh, LeakyReLU, LogSigmoid, LogSoftmax,
     Mish, PReLU, QuickGELU, ReLU, ReLU6, RReLU, SELU, Sigmoid, SiLU, Softmax, Softmax2d, Softmin, Softplus,

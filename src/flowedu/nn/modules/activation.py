@@ -115,7 +115,7 @@ class ELU(_Activation):
     """Exponential linear unit: x where x > 0, alpha * (exp(x) - 1) elsewhere.
 
     Args:
-        alpha: negative limit of the function.
+        alpha: the result approaches -alpha for large negative elements.
         inplace: write the result into the memory of the input.
     """
 
@@ -133,7 +133,7 @@ class CELU(_Activation):
     """Continuously differentiable ELU: x where x > 0, alpha * (exp(x / alpha) - 1) elsewhere.
 
     Args:
-        alpha: negative limit of the function.
+        alpha: the result approaches -alpha for large negative elements.
         inplace: write the result into the memory of the input.
     """
 
@@ -167,7 +167,7 @@ class RReLU(_Activation):
 
 
 class Hardtanh(_Activation):
-    """Clipping of each element to [min_val, max_val].
+    """Hard tanh: each element clipped to [min_val, max_val].
 
     Args:
         min_val: smallest value of the result.
@@ -195,7 +195,7 @@ class Threshold(_Activation):
     """Threshold: x where x > threshold, value elsewhere.
 
     Args:
-        threshold: elements up to this one are replaced.
+        threshold: elements less than or equal to this number are replaced.
         value: replacement.
         inplace: write the result into the memory of the input.
     """
@@ -214,8 +214,8 @@ class Softplus(Module):
     """Smooth rectified linear unit: log(1 + exp(beta * x)) / beta.
 
     Args:
-        beta: sharpness of the bend.
-        threshold: x itself is returned where beta * x is larger, for numerical stability.
+        beta: sharpness of the curve near 0; the result approaches relu as beta grows.
+        threshold: x itself is returned where beta * x exceeds this number, for numerical stability.
     """
 
     def __init__(self, beta: float = 1.0, threshold: float = 20.0):
@@ -288,7 +288,7 @@ class GLU(Module):
     """Gated linear unit: a * sigmoid(b), where a and b are the halves of x along an axis.
 
     Args:
-        dim: axis, of even size.
+        dim: axis to split; its size must be even.
     """
 
     def __init__(self, dim: int = -1):
@@ -317,7 +317,8 @@ class Softmax(_Over):
     """Softmax: exp(x) / sum(exp(x)) along an axis.
 
     Args:
-        dim: axis that sums to 1; default: 0 for inputs with 0, 1, or 3 axes, else 1, with a warning.
+        dim: axis that sums to 1. Default (deprecated, with a warning): 0 for inputs with 0, 1, or 3 axes,
+            else 1.
     """
 
     def forward(self, input: Tensor) -> Tensor:
@@ -328,7 +329,8 @@ class LogSoftmax(_Over):
     """Logarithm of the softmax along an axis.
 
     Args:
-        dim: axis; default: 0 for inputs with 0, 1, or 3 axes, else 1, with a warning.
+        dim: axis of the softmax. Default (deprecated, with a warning): 0 for inputs with 0, 1, or 3 axes,
+            else 1.
     """
 
     def forward(self, input: Tensor) -> Tensor:
@@ -339,7 +341,8 @@ class Softmin(_Over):
     """Softmax of -x along an axis.
 
     Args:
-        dim: axis; default: 0 for inputs with 0, 1, or 3 axes, else 1, with a warning.
+        dim: axis of the softmax. Default (deprecated, with a warning): 0 for inputs with 0, 1, or 3 axes,
+            else 1.
     """
 
     def forward(self, input: Tensor) -> Tensor:

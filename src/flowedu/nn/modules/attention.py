@@ -20,15 +20,16 @@ from flowedu.tensor import Tensor, full
 class MultiheadAttention(Module):
     """Multi-head attention (Vaswani et al. 2017).
 
-    Each head computes softmax(q k.T / sqrt(d)) v of projected q, k, and v.
+    Each head computes softmax(q k.T / sqrt(d)) v, where q, k, and v are projections of query, key, and value
+    to d = embed_dim / num_heads features.
 
     Args:
         embed_dim: number of features of query and output.
         num_heads: number of heads, a divisor of embed_dim.
         dropout: dropout probability of the attention weights in training mode.
         bias: add a learnable bias to the projections.
-        add_bias_kv: append a learnable position to key and value.
-        add_zero_attn: append a position of zeros to key and value.
+        add_bias_kv: append a learnable position to the key and to the value.
+        add_zero_attn: append a position of zeros to the key and to the value.
         kdim: number of features of the key; default: embed_dim.
         vdim: number of features of the value; default: embed_dim.
         batch_first: the tensors are (N, L, E) instead of (L, N, E).
@@ -86,11 +87,13 @@ class MultiheadAttention(Module):
             query: (L, N, embed_dim), or (N, L, embed_dim) with batch_first.
             key: (S, N, kdim).
             value: (S, N, vdim).
-            key_padding_mask: (N, S), True (or -inf, which is added) for ignored keys; default: none.
+            key_padding_mask: mask (N, S); default: none. A bool mask is True for keys to ignore. A floating
+                mask is added to the scores and contains -inf for keys to ignore.
             need_weights: return the attention weights.
-            attn_mask: (L, S) or (N * heads, L, S), True (or -inf) for ignored pairs; default: none.
+            attn_mask: mask (L, S) or (N * heads, L, S); default: none. It has the same meaning as
+                key_padding_mask, for pairs of a query and a key.
             average_attn_weights: average the returned weights over the heads.
-            is_causal: a hint that attn_mask is the causal mask.
+            is_causal: declare that attn_mask is the causal mask; requires attn_mask.
         """
         turn = self.batch_first and query.ndim == 3
         if turn:
@@ -179,7 +182,7 @@ class TransformerEncoderLayer(_Layer):
 
 
 class TransformerDecoderLayer(_Layer):
-    """Self-attention, attention to `memory`, and a feed-forward network.
+    """Self-attention, attention to the encoder's output, and a feed-forward network.
 
     Each part has a residual connection and a layer norm.
 
@@ -266,7 +269,9 @@ class TransformerDecoder(Module):
 
 
 class Transformer(Module):
-    """Encoder of `src` and decoder of `tgt` that attends to the encoder's output (Vaswani et al. 2017).
+    """Transformer: an encoder for `src`, and a decoder for `tgt` (Vaswani et al. 2017).
+
+    The decoder attends to the output of the encoder.
 
     Args:
         d_model: number of features.
@@ -289,7 +294,8 @@ class Transformer(Module):
         src: (S, N, E). tgt: (T, N, E). The result has the shape of tgt.
 
     Raises:
-        ShapeError: the sizes of src and tgt do not fit, when the model is called.
+        ShapeError: src and tgt have different batch sizes, or their last axis is not d_model (raised by the
+            call).
 
     Note:
         Weight matrices are initialized with xavier_uniform_.

@@ -1,4 +1,4 @@
-"""EmbeddingBag: an Embedding whose vectors are summed, averaged, or reduced to their maximum at once."""
+"""EmbeddingBag: an embedding layer that returns a sum, mean, or maximum of vectors per bag of indices."""
 from __future__ import annotations
 
 from flowedu.nn import functional as F
@@ -7,15 +7,16 @@ from flowedu.tensor import Tensor
 
 
 class EmbeddingBag(Embedding):
-    """Embedding whose vectors are reduced to one vector per bag of indices; see F.embedding_bag.
+    """Embedding that reduces the vectors of each bag of indices to one vector; see F.embedding_bag.
 
     `weight`, of shape (num_embeddings, embedding_dim), is initialized with normal(0, 1).
 
     Args:
         num_embeddings: number of rows of the table.
         embedding_dim: size of a vector.
-        max_norm: rows with a larger norm are scaled down to it when they are read; default: no limit.
-        norm_type: p of the norm for `max_norm`.
+        max_norm: largest norm of a row; default: no limit. Rows with a larger norm are scaled down in place
+            when they are read.
+        norm_type: order p of the norm that `max_norm` limits.
         scale_grad_by_freq: divide the gradient of a row by the number of its uses in the batch.
         mode: "sum", "mean", or "max".
         sparse: accepted for compatibility; gradients are dense.

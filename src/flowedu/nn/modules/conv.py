@@ -1,4 +1,4 @@
-"""Convolution layers over one to three spatial axes, and their transposes."""
+"""Convolution and transposed convolution layers over one to three spatial axes."""
 from __future__ import annotations
 
 import math
@@ -72,7 +72,7 @@ class _Conv(Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw new initial values, uniform in +-1/sqrt(number of terms of one output element)."""
+        """Draw new initial values uniformly from [-b, b], where b = 1 / sqrt(weight[0].numel())."""
         init.kaiming_uniform_(self.weight, a=math.sqrt(5))
         init.uniform_bias_(self.bias, self.weight.numel() // max(self.weight.shape[0], 1))
 
@@ -155,9 +155,9 @@ class Conv3d(Conv1d):
         in_channels: number of channels of the input.
         out_channels: number of channels of the output.
         kernel_size: size of the kernel, an int or (depth, height, width).
-        stride: distance between windows, an int or three.
-        padding: number of elements added on both sides, an int or three, or "same" or "valid".
-        dilation: distance between the elements of a window, an int or three.
+        stride: distance between windows, an int or three ints.
+        padding: number of elements added on both sides, an int or three ints, or "same" or "valid".
+        dilation: distance between the elements of a window, an int or three ints.
         groups: number of blocks of channels that are convolved separately; divides both channel counts.
         bias: add a learnable bias per output channel.
         padding_mode: "zeros", "reflect", "replicate", or "circular".
@@ -177,9 +177,10 @@ class ConvTranspose1d(_Conv):
         in_channels: number of channels of the input.
         out_channels: number of channels of the output.
         kernel_size: size of the kernel, an int.
-        stride: stride of the convolution whose transpose this is.
+        stride: stride of the convolution that this layer transposes.
         padding: number of elements removed on both sides of the output.
-        output_padding: size added to one side of the output, less than the stride.
+        output_padding: number of elements added at the end of each output axis. It must be
+            less than the larger of stride and dilation.
         groups: number of blocks of channels that are convolved separately; divides both channel counts.
         bias: add a learnable bias per output channel.
         dilation: distance between the elements of the kernel.
@@ -207,9 +208,9 @@ class ConvTranspose1d(_Conv):
         """Compute the transposed convolution.
 
         Args:
-            input: tensor of the shape that the class documents.
-            output_size: spatial size of the output, if the stride permits several; default: the smallest one
-                plus `output_padding`.
+            input: tensor of the shape that the docstring of the class describes.
+            output_size: spatial size of the output. If the stride is greater than 1, several sizes are
+                possible. Default: the smallest size plus `output_padding`.
         """
         extra = self.output_padding
         if output_size is not None:
@@ -238,9 +239,10 @@ class ConvTranspose2d(ConvTranspose1d):
         in_channels: number of channels of the input.
         out_channels: number of channels of the output.
         kernel_size: size of the kernel, an int or (height, width).
-        stride: stride of the convolution whose transpose this is, an int or a pair.
+        stride: stride of the convolution that this layer transposes, an int or a pair.
         padding: number of elements removed on both sides of the output, an int or a pair.
-        output_padding: size added to one side of the output, less than the stride, an int or a pair.
+        output_padding: number of elements added at the end of each output axis, an int or a pair. It must be
+            less than the larger of stride and dilation.
         groups: number of blocks of channels that are convolved separately; divides both channel counts.
         bias: add a learnable bias per output channel.
         dilation: distance between the elements of the kernel, an int or a pair.
@@ -261,12 +263,13 @@ class ConvTranspose3d(ConvTranspose1d):
         in_channels: number of channels of the input.
         out_channels: number of channels of the output.
         kernel_size: size of the kernel, an int or (depth, height, width).
-        stride: stride of the convolution whose transpose this is, an int or three.
-        padding: number of elements removed on both sides of the output, an int or three.
-        output_padding: size added to one side of the output, less than the stride, an int or three.
+        stride: stride of the convolution that this layer transposes, an int or three ints.
+        padding: number of elements removed on both sides of the output, an int or three ints.
+        output_padding: number of elements added at the end of each output axis, an int or three ints. It must
+            be less than the larger of stride and dilation.
         groups: number of blocks of channels that are convolved separately; divides both channel counts.
         bias: add a learnable bias per output channel.
-        dilation: distance between the elements of the kernel, an int or three.
+        dilation: distance between the elements of the kernel, an int or three ints.
         padding_mode: must be "zeros".
         device: device of the parameters; default: the CPU.
         dtype: dtype of the parameters; default: the default dtype.

@@ -30,7 +30,7 @@ class PairwiseDistance(Module):
 
     Args:
         p: order of the norm.
-        eps: number added to each difference, which avoids a gradient of infinity at 0.
+        eps: number added to each difference, which avoids an infinite gradient at 0.
         keepdim: keep the last axis, with size 1.
 
     Shape:

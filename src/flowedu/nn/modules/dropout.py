@@ -23,14 +23,14 @@ class _Dropout(Module):
 
 
 class Dropout(_Dropout):
-    """Random zeros in training mode.
+    """Dropout: random elements are set to zero in training mode.
 
-    Each element becomes 0 with probability p; the others are divided by 1 - p.
+    Each element becomes 0 with probability p. The other elements are divided by 1 - p.
 
     Args:
         p: probability, 0 to 1.
         inplace: write the result into the memory of the input.
-        generator: flow.Generator of the random numbers; default: the one of flow.manual_seed.
+        generator: flow.Generator that draws the mask; default: the generator that flow.manual_seed seeds.
     """
 
     def __init__(self, p: float = 0.5, inplace: bool = False, generator=None):
@@ -42,10 +42,10 @@ class Dropout(_Dropout):
 
 
 class Dropout1d(_Dropout):
-    """Random zero channels of (N, C, L) in training mode.
+    """Dropout of channels: random channels of (N, C, L) are set to zero in training mode.
 
     Args:
-        p: probability of a zero channel, 0 to 1; the other channels are divided by 1 - p.
+        p: probability that a channel is set to zero, 0 to 1; the other channels are divided by 1 - p.
         inplace: write the result into the memory of the input.
     """
 
@@ -54,10 +54,10 @@ class Dropout1d(_Dropout):
 
 
 class Dropout2d(_Dropout):
-    """Random zero channels of (N, C, H, W) in training mode.
+    """Dropout of channels: random channels of (N, C, H, W) are set to zero in training mode.
 
     Args:
-        p: probability of a zero channel, 0 to 1; the other channels are divided by 1 - p.
+        p: probability that a channel is set to zero, 0 to 1; the other channels are divided by 1 - p.
         inplace: write the result into the memory of the input.
     """
 
@@ -66,10 +66,10 @@ class Dropout2d(_Dropout):
 
 
 class Dropout3d(_Dropout):
-    """Random zero channels of (N, C, D, H, W) in training mode.
+    """Dropout of channels: random channels of (N, C, D, H, W) are set to zero in training mode.
 
     Args:
-        p: probability of a zero channel, 0 to 1; the other channels are divided by 1 - p.
+        p: probability that a channel is set to zero, 0 to 1; the other channels are divided by 1 - p.
         inplace: write the result into the memory of the input.
     """
 

@@ -33,7 +33,7 @@ class Unfold(Module):
 
 
 class Fold(Module):
-    """Sum of columns into images, the transpose of Unfold (col2im); see F.fold.
+    """Sums of columns as images (col2im), the adjoint of Unfold; see F.fold.
 
     Args:
         output_size: (H, W) of the images.

@@ -1,6 +1,6 @@
 """Lazy layers, which infer the number of input features from the first input.
 
-After the first call, an instance is an ordinary layer.
+After its first call, a lazy layer is an ordinary layer.
 """
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class _Shapeless(type(Parameter)):
 class UninitializedParameter(Parameter, metaclass=_Shapeless):
     """Parameter whose shape is not known yet.
 
-    Optimizers that were constructed with it continue with the same object when `materialize` gives it a
-    shape.
+    `materialize` sets the shape of this object in place, so an optimizer that was constructed with the
+    parameter remains valid.
 
     Args:
         requires_grad: compute gradients.
@@ -35,7 +35,7 @@ class UninitializedParameter(Parameter, metaclass=_Shapeless):
     """
 
     def materialize(self, shape, device=None, dtype=None) -> None:
-        """Become a Parameter of this shape with uninitialized values.
+        """Turn this object into a Parameter of the given shape with uninitialized values.
 
         Args:
             shape: sizes of the axes.
@@ -56,9 +56,9 @@ class UninitializedParameter(Parameter, metaclass=_Shapeless):
 
 
 class LazyModule(Module):
-    """Base class of the lazy layers: a layer whose first argument is missing.
+    """Base class of the lazy layers, which are constructed without the first argument of the layer.
 
-    `layer` is the class that an instance becomes.
+    `layer` is the class of the ordinary layer. The first call changes the class of an instance to it.
     """
 
     layer: type
@@ -82,13 +82,15 @@ class LazyModule(Module):
     axes = property(lambda self: getattr(self.layer, "axes", 0))
 
     def count_saved_features(self, weight: Tensor) -> int:
-        """Return the number of input features for which a saved weight was made."""
+        """Return the number of input features of the layer that saved this weight."""
         if issubclass(self.layer, norm._Norm) or getattr(self.layer, "transposed", False):
             return weight.shape[0]
         return weight.shape[1] * self.given.get("groups", 1)
 
     def initialize(self, n: int) -> None:
-        """Become the layer with n input features; the parameters keep their identity and get initial values.
+        """Turn this module into the ordinary layer with n input features.
+
+        The parameters remain the same objects and get initial values.
         """
         made, own = self.layer(n, **self.given), dict(self._parameters)
         for name, p in made._parameters.items():
@@ -106,7 +108,7 @@ class LazyModule(Module):
         ambient.changes += 1
 
     def first(self, input: Tensor, *rest, **options):
-        """Run the first call of forward, which initializes the layer."""
+        """Initialize the layer and run its first forward pass."""
         if input.is_lazy:
             raise LazyTensorError(f"{type(self).__name__}: its parameters have no shape yet",
                                   expected="a layer that was called before", got="a call inside a graph",

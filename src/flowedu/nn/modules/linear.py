@@ -21,8 +21,8 @@ def new_parameter(*shape: int, dtype=None, device=None) -> Parameter:
 class Linear(Module):
     """Affine map: y = x @ weight.T + bias.
 
-    `weight`, of shape (out_features, in_features), and `bias` are initialized uniformly in
-    +-1/sqrt(in_features).
+    `weight` has the shape (out_features, in_features). `weight` and `bias` are drawn uniformly from [-b, b],
+    where b = 1 / sqrt(in_features).
 
     Args:
         in_features: size of the last axis of the input.
@@ -112,11 +112,11 @@ class Identity(Module):
 
 
 class Flatten(Module):
-    """Merging of adjacent axes into one.
+    """Layer that merges adjacent axes into one.
 
     Args:
-        start_dim: first axis.
-        end_dim: last axis.
+        start_dim: first axis to merge.
+        end_dim: last axis to merge.
     """
 
     def __init__(self, start_dim: int = 1, end_dim: int = -1):
@@ -131,10 +131,10 @@ class Flatten(Module):
 
 
 class Unflatten(Module):
-    """Splitting of one axis into several.
+    """Layer that splits one axis into several axes.
 
     Args:
-        dim: axis.
+        dim: axis to split.
         unflattened_size: sizes of the new axes; one of them may be -1.
     """
 
@@ -150,7 +150,7 @@ class Unflatten(Module):
 
 
 class Embedding(Module):
-    """Table of vectors that is indexed with integers; see F.embedding.
+    """Table of vectors that are looked up by integer indices; see F.embedding.
 
     `weight`, of shape (num_embeddings, embedding_dim), is initialized with normal(0, 1).
 
@@ -158,8 +158,9 @@ class Embedding(Module):
         num_embeddings: number of rows.
         embedding_dim: size of a vector.
         padding_idx: row that is initialized with zeros and gets no gradient; default: no such row.
-        max_norm: rows with a larger norm are scaled down to it when they are read; default: no limit.
-        norm_type: p of the norm for `max_norm`.
+        max_norm: largest norm of a row; default: no limit. Rows with a larger norm are scaled down in place
+            when they are read.
+        norm_type: order p of the norm that `max_norm` limits.
         scale_grad_by_freq: divide the gradient of a row by the number of its uses in the batch.
         sparse: accepted for compatibility; gradients are dense.
         _weight: initial table; default: random.
@@ -170,7 +171,7 @@ class Embedding(Module):
         Integers (...) to (..., embedding_dim).
 
     Raises:
-        OutOfRangeError: an index outside the table, when the layer is called.
+        OutOfRangeError: an index is outside the table (raised by the call of the layer).
     """
 
     def __init__(self, num_embeddings: int, embedding_dim: int, padding_idx: int | None = None,
@@ -208,7 +209,7 @@ class Embedding(Module):
     @classmethod
     def from_pretrained(cls, embeddings: Tensor, freeze: bool = True, padding_idx: int | None = None,
                         **options) -> Embedding:
-        """Return a layer with the given rows.
+        """Return a layer whose table contains the given rows.
 
         Args:
             embeddings: the table, (rows, size).

@@ -2,7 +2,7 @@
 
 The function of the same name in nn.functional documents each computation. The argument `reduction` of all
 losses is "mean" or "sum" for a 0-dim result, or "none" for one loss per element or sample. `size_average` and
-`reduce` are PyTorch's deprecated names for it.
+`reduce` are deprecated arguments of PyTorch, which `reduction` replaces.
 """
 from __future__ import annotations
 
@@ -123,10 +123,11 @@ class CrossEntropyLoss(_Weighted):
         size_average, reduce: deprecated; default: not used.
         ignore_index: targets of this class contribute neither a loss nor a gradient.
         reduction: "mean", "sum", or "none".
-        label_smoothing: share of the target that is spread evenly over all classes, 0 to 1.
+        label_smoothing: part of the target, 0 to 1, that is spread evenly over all classes.
 
     Shape:
-        input: (N, C, ...) or (C,). target: integers (N, ...) or (), or probabilities of the input's shape.
+        input: (N, C, ...) or (C,). target: class indices, integers (N, ...) or (), or probabilities of the
+            input's shape.
 
     Example:
         >>> loss = flow.nn.CrossEntropyLoss()
@@ -171,7 +172,7 @@ class BCELoss(_Weighted):
     """Binary cross entropy of probabilities: -(target * log(input) + (1 - target) * log(1 - input)).
 
     Args:
-        weight: weight of each element, broadcast; default: 1.
+        weight: weight of each element, of a shape that broadcasts with the input; default: 1.
         size_average, reduce: deprecated; default: not used.
         reduction: "mean", "sum", or "none".
 
@@ -187,10 +188,11 @@ class BCEWithLogitsLoss(_Loss):
     """Binary cross entropy of logits: BCELoss of sigmoid(input), without overflow.
 
     Args:
-        weight: weight of each element, broadcast; default: 1.
+        weight: weight of each element, of a shape that broadcasts with the input; default: 1.
         size_average, reduce: deprecated; default: not used.
         reduction: "mean", "sum", or "none".
-        pos_weight: weight of positive targets, broadcast over the classes (last axis); default: 1.
+        pos_weight: weight of positive targets, of a shape that broadcasts with the input (usually one weight
+            per class, the last axis); default: 1.
 
     Shape:
         input and target of the same shape.
@@ -212,7 +214,7 @@ class KLDivLoss(_Loss):
 
     Args:
         size_average, reduce: deprecated; default: not used.
-        reduction: "batchmean" (the divergence), "mean", "sum", or "none".
+        reduction: "batchmean" (the sum divided by the batch size), "mean", "sum", or "none".
         log_target: the target contains log-probabilities.
 
     Shape:
@@ -231,7 +233,7 @@ class PoissonNLLLoss(_Loss):
     """Negative log likelihood of a Poisson distribution with rate exp(input).
 
     Args:
-        log_input: the input is the logarithm of the rate; False: the rate itself.
+        log_input: the input is the logarithm of the rate. False: the input is the rate itself.
         full: add Stirling's approximation of log(target!).
         size_average, reduce: deprecated; default: not used.
         eps: number added to the rate before the logarithm if log_input is False.
@@ -277,10 +279,12 @@ class CTCLoss(_Loss):
     Args:
         blank: class index of the blank label.
         reduction: "mean" (each loss divided by the length of its target), "sum", or "none".
-        zero_infinity: replace infinite losses, of targets that are longer than the input, by 0.
+        zero_infinity: replace infinite losses by 0; the loss of a target that is too long for its input is
+            infinite.
 
     Shape:
-        log_probs: (time, batch, classes). targets: (batch, longest) or all targets in one vector.
+        log_probs: (time, batch, classes).
+        targets: (batch, longest), or all targets concatenated in one vector.
     """
 
     def __init__(self, blank: int = 0, reduction: str = "mean", zero_infinity: bool = False):
@@ -308,10 +312,10 @@ class SoftMarginLoss(_Loss):
 
 
 class HingeEmbeddingLoss(_Loss):
-    """Hinge loss of distances: input where target is 1, max(0, margin - input) where it is -1.
+    """Hinge loss of distances: input where target is 1, max(0, margin - input) where target is -1.
 
     Args:
-        margin: distance from which dissimilar pairs have a loss of 0.
+        margin: smallest distance for which dissimilar pairs have a loss of 0.
         size_average, reduce: deprecated; default: not used.
         reduction: "mean", "sum", or "none".
 
@@ -331,7 +335,7 @@ class MarginRankingLoss(_Loss):
     """Ranking loss: max(0, margin - target * (input1 - input2)).
 
     Args:
-        margin: difference from which the loss is 0.
+        margin: smallest value of target * (input1 - input2) for which the loss is 0.
         size_average, reduce: deprecated; default: not used.
         reduction: "mean", "sum", or "none".
 
@@ -348,10 +352,12 @@ class MarginRankingLoss(_Loss):
 
 
 class CosineEmbeddingLoss(_Loss):
-    """Cosine loss of pairs: 1 - cos(input1, input2) where target is 1, max(0, cos - margin) where it is -1.
+    """Cosine loss of pairs: 1 - cos where target is 1, max(0, cos - margin) where target is -1.
+
+    Here cos is the cosine of the angle between input1 and input2.
 
     Args:
-        margin: cosine up to which dissimilar pairs have a loss of 0, -1 to 1.
+        margin: largest cosine for which dissimilar pairs have a loss of 0, -1 to 1.
         size_average, reduce: deprecated; default: not used.
         reduction: "mean", "sum", or "none".
 
@@ -368,13 +374,15 @@ class CosineEmbeddingLoss(_Loss):
 
 
 class TripletMarginLoss(_Loss):
-    """Triplet loss: max(0, d(anchor, positive) - d(anchor, negative) + margin), where d is a p-norm.
+    """Triplet loss: max(0, d(anchor, positive) - d(anchor, negative) + margin).
+
+    Here d(a, b) is the p-norm of a - b + eps.
 
     Args:
-        margin: difference of the distances from which the loss is 0.
+        margin: smallest difference of the two distances for which the loss is 0.
         p: order of the norm.
         eps: number added to each difference.
-        swap: use the smaller of the negative's distances to the anchor and to the positive.
+        swap: replace d(anchor, negative) by d(positive, negative) where the latter is smaller.
         size_average, reduce: deprecated; default: not used.
         reduction: "mean", "sum", or "none".
 
@@ -410,11 +418,11 @@ class MultiLabelSoftMarginLoss(_Weighted):
 
 
 class MultiMarginLoss(_Weighted):
-    """Multi-class hinge loss: mean over the wrong classes j of max(0, margin - x[target] + x[j])^p.
+    """Multi-class hinge loss: sum over the wrong classes j of max(0, margin - x[target] + x[j])^p / C.
 
     Args:
         p: 1 or 2.
-        margin: difference of the scores from which the loss is 0.
+        margin: smallest difference x[target] - x[j] for which a wrong class j adds no loss.
         weight: (C,) weight of each class; default: 1.
         size_average, reduce: deprecated; default: not used.
         reduction: "mean", "sum", or "none".
@@ -449,7 +457,7 @@ class MultiLabelMarginLoss(_Loss):
 
 
 class CombinedMarginLoss(Module):
-    """Cosines with a margin for the label of each row; see F.combined_margin_loss.
+    """Margin added to the cosine of the label of each row; see F.combined_margin_loss.
 
     Args:
         m1: factor of the angle (SphereFace).
@@ -457,7 +465,10 @@ class CombinedMarginLoss(Module):
         m3: number subtracted from the cosine (CosFace).
 
     Shape:
-        x: cosines (N, C). label: integers (N,). The result has the shape of x and is not a loss yet.
+        x: cosines (N, C). label: integers (N,). The result has the shape of x.
+
+    Note:
+        To get a loss, scale the result and pass it to a softmax cross entropy.
     """
 
     def __init__(self, m1: float = 1.0, m2: float = 0.0, m3: float = 0.0):

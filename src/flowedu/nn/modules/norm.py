@@ -117,19 +117,19 @@ class _BatchNorm(_Norm):
 class BatchNorm1d(_BatchNorm):
     """Batch norm of (N, C) or (N, C, L) (Ioffe and Szegedy 2015).
 
-    Training mode normalizes each channel with the mean and the biased variance of the batch, and moves
-    `running_mean` and `running_var` (the latter unbiased) towards them. Eval mode normalizes with the running
-    statistics.
+    Training mode normalizes each channel with the mean and the biased variance of the batch. It also updates
+    `running_mean` and `running_var` with the mean and the unbiased variance of the batch. Eval mode
+    normalizes with these running statistics.
 
     Args:
         num_features: number of channels C.
         eps: number added to the variance.
-        momentum: share of the batch in the new running statistics; None: the average over all batches.
-        affine: learn a weight (initialized with 1) and a bias (0) per channel.
+        momentum: weight of the batch in the update of the running statistics; None: average all batches.
+        affine: learn a weight (initialized with 1) and a bias (initialized with 0) per channel.
         track_running_stats: keep running statistics; False: always use the statistics of the batch.
         device: device of parameters and statistics; default: the CPU.
         dtype: dtype of parameters and statistics; default: the default dtype.
-        bias: learn a bias, if affine.
+        bias: learn a bias if `affine` is True; False: learn only the weight.
 
     Note:
         `num_batches_tracked` counts the training batches.
@@ -144,12 +144,12 @@ class BatchNorm2d(_BatchNorm):
     Args:
         num_features: number of channels C.
         eps: number added to the variance.
-        momentum: share of the batch in the new running statistics; None: the average over all batches.
+        momentum: weight of the batch in the update of the running statistics; None: average all batches.
         affine: learn a weight and a bias per channel.
         track_running_stats: keep running statistics; False: always use the statistics of the batch.
         device: device of parameters and statistics; default: the CPU.
         dtype: dtype of parameters and statistics; default: the default dtype.
-        bias: learn a bias, if affine.
+        bias: learn a bias if `affine` is True; False: learn only the weight.
     """
 
     ranks = (4,)
@@ -161,29 +161,31 @@ class BatchNorm3d(_BatchNorm):
     Args:
         num_features: number of channels C.
         eps: number added to the variance.
-        momentum: share of the batch in the new running statistics; None: the average over all batches.
+        momentum: weight of the batch in the update of the running statistics; None: average all batches.
         affine: learn a weight and a bias per channel.
         track_running_stats: keep running statistics; False: always use the statistics of the batch.
         device: device of parameters and statistics; default: the CPU.
         dtype: dtype of parameters and statistics; default: the default dtype.
-        bias: learn a bias, if affine.
+        bias: learn a bias if `affine` is True; False: learn only the weight.
     """
 
     ranks = (5,)
 
 
 class SyncBatchNorm(_BatchNorm):
-    """Batch norm with the statistics of the batches of all ranks; on one device the same as BatchNorm.
+    """Batch norm with statistics over the batches of all ranks.
+
+    On one device, it computes the same as BatchNorm.
 
     Args:
         num_features: number of channels C of (N, C, ...).
         eps: number added to the variance.
-        momentum: share of the batch in the new running statistics; None: the average over all batches.
+        momentum: weight of the batch in the update of the running statistics; None: average all batches.
         affine: learn a weight and a bias per channel.
         track_running_stats: keep running statistics; False: always use the statistics of the batch.
         device: device of parameters and statistics; default: the CPU.
         dtype: dtype of parameters and statistics; default: the default dtype.
-        bias: learn a bias, if affine.
+        bias: learn a bias if `affine` is True; False: learn only the weight.
     """
 
     ranks = (2, 3, 4, 5)
@@ -196,7 +198,7 @@ class SyncBatchNorm(_BatchNorm):
 
         Args:
             module: module to convert; its children are replaced in place.
-            process_group: must be None; all ranks share their statistics.
+            process_group: must be None, because all ranks share their statistics.
 
         Raises:
             UnsupportedError: a process_group was passed.
@@ -241,58 +243,58 @@ class _InstanceNorm(_Norm):
 
 
 class InstanceNorm1d(_InstanceNorm):
-    """Instance norm: normalization of each channel of each sample of (N, C, L) or (C, L).
+    """Instance norm of (N, C, L) or (C, L): each channel of each sample is normalized separately.
 
     Args:
         num_features: number of channels C.
         eps: number added to the variance.
-        momentum: share of the batch in the new running statistics.
+        momentum: weight of the batch in the update of the running statistics.
         affine: learn a weight and a bias per channel; off by default.
         track_running_stats: keep running statistics and use them in eval mode; off by default.
         device: device of parameters and statistics; default: the CPU.
         dtype: dtype of parameters and statistics; default: the default dtype.
-        bias: learn a bias, if affine.
+        bias: learn a bias if `affine` is True; False: learn only the weight.
     """
 
     ranks = (2, 3)
 
 
 class InstanceNorm2d(_InstanceNorm):
-    """Instance norm: normalization of each channel of each sample of (N, C, H, W) or (C, H, W).
+    """Instance norm of (N, C, H, W) or (C, H, W): each channel of each sample is normalized separately.
 
     Args:
         num_features: number of channels C.
         eps: number added to the variance.
-        momentum: share of the batch in the new running statistics.
+        momentum: weight of the batch in the update of the running statistics.
         affine: learn a weight and a bias per channel; off by default.
         track_running_stats: keep running statistics and use them in eval mode; off by default.
         device: device of parameters and statistics; default: the CPU.
         dtype: dtype of parameters and statistics; default: the default dtype.
-        bias: learn a bias, if affine.
+        bias: learn a bias if `affine` is True; False: learn only the weight.
     """
 
     ranks = (3, 4)
 
 
 class InstanceNorm3d(_InstanceNorm):
-    """Instance norm: normalization of each channel of each sample of (N, C, D, H, W) or (C, D, H, W).
+    """Instance norm of (N, C, D, H, W) or (C, D, H, W): each channel of each sample is normalized separately.
 
     Args:
         num_features: number of channels C.
         eps: number added to the variance.
-        momentum: share of the batch in the new running statistics.
+        momentum: weight of the batch in the update of the running statistics.
         affine: learn a weight and a bias per channel; off by default.
         track_running_stats: keep running statistics and use them in eval mode; off by default.
         device: device of parameters and statistics; default: the CPU.
         dtype: dtype of parameters and statistics; default: the default dtype.
-        bias: learn a bias, if affine.
+        bias: learn a bias if `affine` is True; False: learn only the weight.
     """
 
     ranks = (4, 5)
 
 
 class GroupNorm(_Affine):
-    """Group norm: normalization of groups of channels of each sample of (N, C, ...) (Wu and He 2018).
+    """Group norm of (N, C, ...): groups of channels of each sample are normalized (Wu and He 2018).
 
     Args:
         num_groups: number of groups, a divisor of num_channels.
@@ -301,7 +303,7 @@ class GroupNorm(_Affine):
         affine: learn a weight and a bias per channel.
         device: device of the parameters; default: the CPU.
         dtype: dtype of the parameters; default: the default dtype.
-        bias: learn a bias, if affine.
+        bias: learn a bias if `affine` is True; False: learn only the weight.
 
     Raises:
         ArgumentError: num_groups does not divide num_channels.
@@ -329,13 +331,13 @@ class GroupNorm(_Affine):
 
 
 class LayerNorm(_Affine):
-    """Layer norm: normalization of each sample over its last axes (Ba et al. 2016).
+    """Layer norm: each sample is normalized over its last axes (Ba et al. 2016).
 
     Args:
         normalized_shape: shape of the last axes, an int or a tuple.
         eps: number added to the variance.
         elementwise_affine: learn a weight and a bias of shape normalized_shape.
-        bias: learn a bias, if elementwise_affine.
+        bias: learn a bias if `elementwise_affine` is True; False: learn only the weight.
         device: device of the parameters; default: the CPU.
         dtype: dtype of the parameters; default: the default dtype.
 
@@ -363,7 +365,7 @@ class LayerNorm(_Affine):
 
 
 class RMSNorm(Module):
-    """Division by the root mean square over the last axes (Zhang and Sennrich 2019), times a weight.
+    """RMS norm: x / sqrt(mean(x * x) + eps) * weight over the last axes (Zhang and Sennrich 2019).
 
     Args:
         normalized_shape: shape of the last axes, an int or a tuple.
@@ -373,7 +375,7 @@ class RMSNorm(Module):
         dtype: dtype of the weight; default: the default dtype.
 
     Note:
-        The default of `eps` is OneFlow's 1e-5; PyTorch's is None.
+        The default of `eps` is 1e-5, as in OneFlow. In PyTorch, it is None.
     """
 
     def __init__(self, normalized_shape, eps: float | None = 1e-5, elementwise_affine: bool = True,
@@ -402,7 +404,7 @@ class LocalResponseNorm(Module):
     """Local response norm: x / (k + alpha * mean of the squares of `size` neighboring channels) ** beta.
 
     Args:
-        size: number of channels of a mean.
+        size: number of neighboring channels in each mean.
         alpha: factor of the mean.
         beta: exponent.
         k: number added to the mean.

@@ -1,4 +1,4 @@
-"""Padding layers: zeros, a constant, the border, its reflection, or the opposite side."""
+"""Layers that pad with zeros, a constant, the border, a reflection, or elements of the opposite side."""
 from __future__ import annotations
 
 from flowedu.core.layers.module import Module
@@ -35,8 +35,8 @@ _AXES = {1: "last axis", 2: "last two axes", 3: "last three axes"}
 _ARGS = """
 
 Args:
-    padding: number of elements added on every side, an int, or (before, after) for each padded axis,
-        the last axis first.
+    padding: number of elements added. An int applies to all sides. A tuple contains (before, after) for
+        each padded axis, starting with the last axis.
 """
 
 
@@ -86,7 +86,7 @@ class ConstantPad2d(ConstantPad1d):
     """Padding of the last two axes with a constant.
 
     Args:
-        padding: an int, or (left, right, top, bottom): the last axis first.
+        padding: number of elements added, an int or (left, right, top, bottom).
         value: the constant.
     """
 
@@ -97,7 +97,7 @@ class ConstantPad3d(ConstantPad1d):
     """Padding of the last three axes with a constant.
 
     Args:
-        padding: an int, or (before, after) for each axis, the last axis first.
+        padding: number of elements added, an int or (before, after) for each axis, starting with the last.
         value: the constant.
     """
 

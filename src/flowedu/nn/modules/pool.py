@@ -34,7 +34,7 @@ class MaxPool1d(_Pool):
         padding: number of implicit -inf elements added on both sides, at most half of `kernel_size`.
         dilation: distance between the elements of a window.
         return_indices: also return the int64 positions of the maxima, for `MaxUnpool1d`.
-        ceil_mode: also count a last window that is only partly inside the input.
+        ceil_mode: include a last window that is only partly inside the input.
 
     Shape:
         (N, C, L) or (C, L) to (N, C, L_out) or (C, L_out).
@@ -68,7 +68,7 @@ class MaxPool2d(MaxPool1d):
         padding: number of implicit -inf elements added on both sides, an int or a pair.
         dilation: distance between the elements of a window, an int or a pair.
         return_indices: also return the positions of the maxima in each flattened image, for `MaxUnpool2d`.
-        ceil_mode: also count last windows that are only partly inside the input.
+        ceil_mode: include last windows that are only partly inside the input.
 
     Shape:
         (N, C, H, W) or (C, H, W) to (N, C, H_out, W_out) or (C, H_out, W_out).
@@ -82,11 +82,11 @@ class MaxPool3d(MaxPool1d):
 
     Args:
         kernel_size: size of the windows, an int or (depth, height, width).
-        stride: distance between windows, an int or three; default: `kernel_size`.
-        padding: number of implicit -inf elements added on both sides, an int or three.
-        dilation: distance between the elements of a window, an int or three.
+        stride: distance between windows, an int or three ints; default: `kernel_size`.
+        padding: number of implicit -inf elements added on both sides, an int or three ints.
+        dilation: distance between the elements of a window, an int or three ints.
         return_indices: also return the positions of the maxima in each flattened volume, for `MaxUnpool3d`.
-        ceil_mode: also count last windows that are only partly inside the input.
+        ceil_mode: include last windows that are only partly inside the input.
 
     Shape:
         (N, C, D, H, W) or (C, D, H, W) to the same number of axes.
@@ -102,7 +102,7 @@ class AvgPool1d(_Pool):
         kernel_size: size of the windows, an int.
         stride: distance between windows, an int; default: `kernel_size`.
         padding: number of zeros added on both sides.
-        ceil_mode: also count a last window that is only partly inside the input.
+        ceil_mode: include a last window that is only partly inside the input.
         count_include_pad: include the padding zeros in the mean.
 
     Shape:
@@ -138,7 +138,7 @@ class AvgPool2d(AvgPool1d):
         kernel_size: size of the windows, an int or (height, width).
         stride: distance between windows, an int or a pair; default: `kernel_size`.
         padding: number of zeros added on both sides, an int or a pair.
-        ceil_mode: also count last windows that are only partly inside the input.
+        ceil_mode: include last windows that are only partly inside the input.
         count_include_pad: include the padding zeros in the mean.
         divisor_override: divisor of each sum; default: the number of elements of the window.
 
@@ -159,9 +159,9 @@ class AvgPool3d(AvgPool2d):
 
     Args:
         kernel_size: size of the windows, an int or (depth, height, width).
-        stride: distance between windows, an int or three; default: `kernel_size`.
-        padding: number of zeros added on both sides, an int or three.
-        ceil_mode: also count last windows that are only partly inside the input.
+        stride: distance between windows, an int or three ints; default: `kernel_size`.
+        padding: number of zeros added on both sides, an int or three ints.
+        ceil_mode: include last windows that are only partly inside the input.
         count_include_pad: include the padding zeros in the mean.
         divisor_override: divisor of each sum; default: the number of elements of the window.
 
@@ -275,7 +275,7 @@ class AdaptiveMaxPool3d(AdaptiveMaxPool1d):
 class MaxUnpool1d(_Pool):
     """Partial inverse of MaxPool1d: maxima at their old positions, zeros elsewhere.
 
-    Call it with the two results of `MaxPool1d(..., return_indices=True)`.
+    Its inputs are the two results of `MaxPool1d(..., return_indices=True)`.
 
     Args:
         kernel_size: size of the windows, an int.
@@ -283,7 +283,8 @@ class MaxUnpool1d(_Pool):
         padding: padding of the pooling.
 
     Shape:
-        (N, C, L) or (C, L); `output_size` of the call selects one of several possible sizes.
+        (N, C, L) or (C, L). The argument `output_size` of the call selects one of several possible
+            sizes.
     """
 
     axes = 1
@@ -309,7 +310,8 @@ class MaxUnpool2d(MaxUnpool1d):
         padding: padding of the pooling, an int or a pair.
 
     Shape:
-        (N, C, H, W) or (C, H, W); `output_size` of the call selects one of several possible sizes.
+        (N, C, H, W) or (C, H, W). The argument `output_size` of the call selects one of several possible
+            sizes.
     """
 
     axes = 2
@@ -320,11 +322,12 @@ class MaxUnpool3d(MaxUnpool1d):
 
     Args:
         kernel_size: size of the windows, an int or (depth, height, width).
-        stride: distance between windows, an int or three; default: `kernel_size`.
-        padding: padding of the pooling, an int or three.
+        stride: distance between windows, an int or three ints; default: `kernel_size`.
+        padding: padding of the pooling, an int or three ints.
 
     Shape:
-        (N, C, D, H, W) or (C, D, H, W); `output_size` of the call selects one of several possible sizes.
+        (N, C, D, H, W) or (C, D, H, W). The argument `output_size` of the call selects one of several
+            possible sizes.
     """
 
     axes = 3

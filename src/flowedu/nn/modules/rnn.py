@@ -19,7 +19,7 @@ MOST_LAYERS = 10_000
 
 
 def check_layers(name: str, num_layers: int) -> None:
-    """Raise ArgumentError if the number of layers is unreasonably large."""
+    """Raise ArgumentError if `num_layers` is greater than MOST_LAYERS."""
     if num_layers > MOST_LAYERS:
         raise ArgumentError(f"{name}: too many layers", expected=f"at most {MOST_LAYERS:,}",
                             got=str(num_layers), fix="num_layers=2")
@@ -65,7 +65,7 @@ class _Recurrent(Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw all parameters uniformly in +-1/sqrt(hidden_size)."""
+        """Draw all parameters uniformly from [-b, b], where b = 1 / sqrt(hidden_size)."""
         bound = 1.0 / math.sqrt(self.hidden_size)
         for p in self.parameters():
             init.uniform_(p, -bound, bound)
@@ -164,23 +164,23 @@ class _Recurrent(Module):
 class RNN(_Recurrent):
     """Elman network: h' = tanh(x W_ih.T + b_ih + h W_hh.T + b_hh) for each step.
 
-    Call it with (input, h_0); it returns (outputs, h_n). h_0 defaults to zeros.
+    A call with (input, h_0) returns (outputs, h_n). h_0 defaults to zeros.
 
     Args:
         input_size: number of features of the input.
         hidden_size: number of features of the state.
-        num_layers: number of layers; each layer reads the outputs of the previous one.
+        num_layers: number of layers; the input of each layer is the output of the previous layer.
         nonlinearity: "tanh" or "relu".
         bias: learn the biases b_ih and b_hh.
         batch_first: input and outputs are (N, L, features) instead of (L, N, features).
         dropout: dropout probability of the outputs of all layers except the last.
-        bidirectional: also process the sequence in reverse.
+        bidirectional: also process the sequence in reverse and concatenate the outputs.
         device: device of the parameters; default: the CPU.
         dtype: dtype of the parameters; default: the default dtype.
 
     Shape:
-        input: (L, N, input_size) or (L, input_size), or a PackedSequence. h_0: (layers * directions, N,
-            hidden_size).
+        input: (L, N, input_size) or (L, input_size), or a PackedSequence.
+        h_0: (layers * directions, N, hidden_size).
         outputs: (L, N, directions * hidden_size).
     """
 
@@ -202,25 +202,25 @@ class RNN(_Recurrent):
 class LSTM(_Recurrent):
     """Long short-term memory (Hochreiter and Schmidhuber 1997).
 
-    Call it with (input, (h_0, c_0)); it returns (outputs, (h_n, c_n)). The states default to zeros. The
+    A call with (input, (h_0, c_0)) returns (outputs, (h_n, c_n)). The states default to zeros. The
     weights contain the input, forget, cell, and output gates, in this order.
 
     Args:
         input_size: number of features of the input.
         hidden_size: number of features of the state.
-        num_layers: number of layers; each layer reads the outputs of the previous one.
+        num_layers: number of layers; the input of each layer is the output of the previous layer.
         bias: learn the biases b_ih and b_hh.
         batch_first: input and outputs are (N, L, features) instead of (L, N, features).
         dropout: dropout probability of the outputs of all layers except the last.
-        bidirectional: also process the sequence in reverse.
+        bidirectional: also process the sequence in reverse and concatenate the outputs.
         proj_size: project the outputs to this size; 0: no projection.
         device: device of the parameters; default: the CPU.
         dtype: dtype of the parameters; default: the default dtype.
 
     Shape:
-        input: (L, N, input_size) or (L, input_size), or a PackedSequence. h_0: (layers * directions, N,
-            proj_size or
-        hidden_size). c_0: (layers * directions, N, hidden_size).
+        input: (L, N, input_size) or (L, input_size), or a PackedSequence.
+        h_0: (layers * directions, N, proj_size or hidden_size).
+        c_0: (layers * directions, N, hidden_size).
     """
 
     mode = "LSTM"
@@ -240,23 +240,23 @@ class LSTM(_Recurrent):
 class GRU(_Recurrent):
     """Gated recurrent unit (Cho et al. 2014).
 
-    Call it with (input, h_0); it returns (outputs, h_n). h_0 defaults to zeros. The weights contain the
+    A call with (input, h_0) returns (outputs, h_n). h_0 defaults to zeros. The weights contain the
     reset, update, and new gates, in this order.
 
     Args:
         input_size: number of features of the input.
         hidden_size: number of features of the state.
-        num_layers: number of layers; each layer reads the outputs of the previous one.
+        num_layers: number of layers; the input of each layer is the output of the previous layer.
         bias: learn the biases b_ih and b_hh.
         batch_first: input and outputs are (N, L, features) instead of (L, N, features).
         dropout: dropout probability of the outputs of all layers except the last.
-        bidirectional: also process the sequence in reverse.
+        bidirectional: also process the sequence in reverse and concatenate the outputs.
         device: device of the parameters; default: the CPU.
         dtype: dtype of the parameters; default: the default dtype.
 
     Shape:
-        input: (L, N, input_size) or (L, input_size), or a PackedSequence. h_0: (layers * directions, N,
-            hidden_size).
+        input: (L, N, input_size) or (L, input_size), or a PackedSequence.
+        h_0: (layers * directions, N, hidden_size).
         outputs: (L, N, directions * hidden_size).
     """
 
@@ -288,7 +288,7 @@ class _Cell(Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw all parameters uniformly in +-1/sqrt(hidden_size)."""
+        """Draw all parameters uniformly from [-b, b], where b = 1 / sqrt(hidden_size)."""
         bound = 1.0 / math.sqrt(self.hidden_size) if self.hidden_size > 0 else 0
         for p in self.parameters():
             init.uniform_(p, -bound, bound)
@@ -319,7 +319,7 @@ class _Cell(Module):
 class RNNCell(_Cell):
     """One step of RNN.
 
-    Call it with (input, h); it returns the next state. h defaults to zeros.
+    A call with (input, h) returns the next state. h defaults to zeros.
 
     Args:
         input_size: number of features of the input.
@@ -354,7 +354,7 @@ class RNNCell(_Cell):
 class LSTMCell(_Cell):
     """One step of LSTM.
 
-    Call it with (input, (h, c)); it returns the next (h, c). The states default to zeros.
+    A call with (input, (h, c)) returns the next (h, c). The states default to zeros.
 
     Args:
         input_size: number of features of the input.
@@ -376,7 +376,7 @@ class LSTMCell(_Cell):
 class GRUCell(_Cell):
     """One step of GRU.
 
-    Call it with (input, h); it returns the next state. h defaults to zeros.
+    A call with (input, h) returns the next state. h defaults to zeros.
 
     Args:
         input_size: number of features of the input.

@@ -7,14 +7,14 @@ from flowedu.tensor import Tensor
 
 
 class Upsample(Module):
-    """Resizing of (N, C, ...) with one to three spatial axes; see F.interpolate.
+    """Layer that resizes the one to three spatial axes of (N, C, ...); see F.interpolate.
 
     Args:
         size: spatial size of the output, an int or a tuple. Give `size` or `scale_factor`.
         scale_factor: ratio of the output size to the input size, a number or a tuple.
-        mode: "nearest", "linear", "bilinear", "bicubic", "trilinear", or "area".
-        align_corners: align the centers of the corner pixels; default: False.
-        recompute_scale_factor: compute the factor anew from the rounded output size; default: False.
+        mode: "nearest", "nearest-exact", "linear", "bilinear", "bicubic", "trilinear", or "area".
+        align_corners: align the centers of the corner pixels of input and output; default: False.
+        recompute_scale_factor: use the ratio of the rounded sizes instead of scale_factor; default: False.
     """
 
     def __init__(self, size=None, scale_factor=None, mode: str = "nearest", align_corners: bool | None = None,
@@ -33,7 +33,7 @@ class Upsample(Module):
 
 
 class UpsamplingNearest2d(Upsample):
-    """Resizing of (N, C, H, W) that copies the nearest pixel.
+    """Layer that resizes (N, C, H, W) by copying the nearest pixels.
 
     Args:
         size: (H, W) of the output, or an int. Give `size` or `scale_factor`.
@@ -45,7 +45,7 @@ class UpsamplingNearest2d(Upsample):
 
 
 class UpsamplingBilinear2d(Upsample):
-    """Resizing of (N, C, H, W) with bilinear interpolation and aligned corners.
+    """Layer that resizes (N, C, H, W) by bilinear interpolation with aligned corners.
 
     Args:
         size: (H, W) of the output, or an int. Give `size` or `scale_factor`.
