@@ -25,7 +25,10 @@ _ARGS = f"{_INPUT}\n    inplace: write the result into the memory of the input."
 
 
 def put(what: str, f: Callable, input: Tensor, inplace: bool) -> Tensor:
-    """Return f(input), or write it into the input if `inplace`; the backward pass still gets what f saved."""
+    """Return f(input), or write it into the input if `inplace`.
+
+    The values that f saves for the backward pass remain valid.
+    """
     return compute_into(input, f, (), {}, what) if inplace else f(input)
 
 

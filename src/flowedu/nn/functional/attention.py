@@ -41,7 +41,7 @@ def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn
         attn_mask: mask that broadcasts to (*, L, S); default: no mask. A bool mask is True where a query
             attends to a key. A floating mask is added to the scores. A query that attends to no key gets
             zeros, as in PyTorch.
-        dropout_p: dropout probability of the weights; pass 0.0 in eval mode.
+        dropout_p: dropout probability of the attention weights; pass 0.0 in eval mode.
         is_causal: query i attends only to the keys 0 to i.
         scale: factor of the scores; default: 1 / sqrt(E).
         enable_gqa: key and value may have fewer heads (axis -3) than the query; their heads are repeated.
@@ -159,7 +159,7 @@ def multi_head_attention_forward(query: Tensor, key: Tensor, value: Tensor, embe
         in_proj_bias: (3 E,).
         bias_k, bias_v: positions (1, 1, E) that are appended to the key and to the value, or None.
         add_zero_attn: append a position of zeros to the key and to the value.
-        dropout_p: dropout probability of the weights.
+        dropout_p: dropout probability of the attention weights.
         out_proj_weight: (E, E).
         out_proj_bias: (E,).
         training: apply dropout.

@@ -61,7 +61,10 @@ def reduced(what: str, loss: Tensor, reduction: str) -> Tensor:
 
 
 def ints(value: int | Sequence[int], n: int, what: str, name: str, least: int = 0) -> Ints:
-    """Return n ints from an int, or from a sequence of one or n; raise ArgumentError for anything else."""
+    """Return n ints from an int, or from a sequence of one or n ints.
+
+    Raise ArgumentError for any other value.
+    """
     try:
         if isinstance(value, (tuple, list)):
             found = tuple([operator.index(v) for v in value])

@@ -56,7 +56,7 @@ class UninitializedParameter(Parameter, metaclass=_Shapeless):
 
 
 class LazyModule(Module):
-    """Base class of the lazy layers, which are constructed without the first argument of the layer.
+    """Base class of the lazy layers, which are constructed without the first argument of the ordinary layer.
 
     `layer` is the class of the ordinary layer. The first call changes the class of an instance to it.
     """

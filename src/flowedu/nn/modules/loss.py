@@ -116,7 +116,7 @@ class HuberLoss(_Loss):
 
 
 class CrossEntropyLoss(_Weighted):
-    """Cross entropy of logits and class indices or class probabilities; see F.cross_entropy.
+    """Cross entropy of logits and targets (class indices or class probabilities); see F.cross_entropy.
 
     Args:
         weight: (C,) weight of each class; default: 1.
@@ -357,7 +357,7 @@ class CosineEmbeddingLoss(_Loss):
     Here cos is the cosine of the angle between input1 and input2.
 
     Args:
-        margin: largest cosine for which dissimilar pairs have a loss of 0, -1 to 1.
+        margin: largest cosine (-1 to 1) for which dissimilar pairs have a loss of 0.
         size_average, reduce: deprecated; default: not used.
         reduction: "mean", "sum", or "none".
 
