@@ -2,13 +2,13 @@
 
 The folders of the package form three groups. `core` and `_kernels/core` are the course. `tensor`, `autograd`,
 `nn`, `optim`, `utils`, `distributed`, `distributions`, `vision`, `models`, `mock`, and `oneflow04` contain
-the names that users type. The other folders serve these two. This file collects the public names: the tables
-of the two generations are `oneflow04/public.py` and `tensor/public.py`.
+the names that users type. The other folders contain the code behind these names. This file collects the
+public names. `oneflow04/public.py` has the names of OneFlow 0.4, and `tensor/public.py` those of tensors.
 """
 import os as _os
 from math import e, inf, nan, pi
 
-# first: what is imported by another path than where it lives
+# first, because it installs the import finder of the aliases
 from flowedu import aliases
 
 from flowedu.fast import kernels as _fast_kernels     # before anything is computed
@@ -42,7 +42,7 @@ from flowedu.oneflow04 import names as _names
 from flowedu.diagnostics.present import present_all as _present_all
 from flowedu.diagnostics.lazy_imports import lazy_import as _lazy_import
 
-# what is imported when somebody asks for it
+# names that are imported on first use
 __getattr__, __dir__ = _lazy_import(__name__, {
     # chapters 3 and 4
     "core": "flowedu.core", "data": "flowedu.data", "checkpoint": "flowedu.oneflow04.job.checkpoint",
@@ -72,7 +72,7 @@ __getattr__, __dir__ = _lazy_import(__name__, {
     # programs written for torch and oneflow
     "mock": "flowedu.mock",
 })
-# Of the house, which users need not know.
+# Internal modules, which are not part of the public names.
 _PARTS = {"diagnostics", "aliases", "fast", "oneflow04", "saving"}
 __all__ = [_name for _name in __dir__() if not _name.startswith("_") and _name not in _PARTS]
 
@@ -115,4 +115,4 @@ if _os.environ.get("FLOWEDU_HOLES"):
     import importlib as _importlib
     _importlib.import_module("flowedu_course.install").install(_os.environ["FLOWEDU_HOLES"])
 
-_present_all()                # last: from here on a wrong call of any of these says what is wrong
+_present_all()                # last, because it wraps the functions imported above

@@ -2,8 +2,8 @@
 
 `import flowedu.typing` imports flowedu/oneflow04/typing.py.
 
-An alias is the module itself under a second name, so nothing is loaded twice, and nothing before its first
-use. Inside the package a module is imported from its own location.
+An alias is the same module object under a second name, so a module is loaded only once, when it is first
+used. Code inside the package imports a module from its own location.
 """
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable
 from importlib.machinery import ModuleSpec
 
-# the public path below flowedu: where the module, or the folder with all that is in it, lives
+# {public path below flowedu: location of the module or folder}
 ALIASES = {
     "__main__": "show.about",
     "advanced": "oneflow04.advanced",
@@ -43,12 +43,12 @@ ALIASES = {
     "unittest": "oneflow04.unittest",
 }
 _PACKAGE = __name__.rpartition(".")[0]
-# diagnostics/lazy_imports.py says what is done with a module users import
+# function called with a module that users import (diagnostics/present.py)
 _present: Callable = lambda module: module
 
 
 def register_presenter(f: Callable) -> None:
-    """f(module): called with every alias that is imported by its path."""
+    """Register a function f(module), which is called with every module that is imported by an alias."""
     global _present
     _present = f
 
@@ -65,9 +65,9 @@ def _replace_prefix(path: str, table: dict[str, str]) -> str | None:
 
 
 def home(path: str) -> str | None:
-    """Where the module of a public path lives: flowedu.data.mnist may be flowedu.oneflow04.data.mnist.
+    """Return the location of the module of a public path, such as flowedu.oneflow04.data for flowedu.data.
 
-    None: there.
+    Return None if the path is not an alias.
     """
     return _replace_prefix(path, ALIASES)
 
@@ -95,7 +95,7 @@ class _Loader:
 
 
 class _Finder:
-    """Asked first by every import: Python itself would find flowedu.data.mnist beside flowedu.data, and load it again."""
+    """First import finder; Python's own finder would load flowedu.data.mnist again as another module."""
 
     @staticmethod
     def find_spec(path: str, folders=None, target=None) -> ModuleSpec | None:

@@ -39,9 +39,10 @@ def set_anomaly(mode: bool, check_nan: bool = True) -> None:
 
 
 class detect_anomaly:
-    """Context manager for anomaly mode: recorded calls store their line.
+    """Context manager for anomaly mode, in which every recorded call stores its source line.
 
-    A backward pass that fails or produces NaN reports it. The mode is slow.
+    If the backward pass fails or produces NaN, the error reports the line of the forward call. The mode is
+    slow.
 
     Args:
         check_nan: also raise if a gradient contains NaN.
@@ -61,7 +62,9 @@ class detect_anomaly:
 
 
 class set_detect_anomaly:
-    """Switch for anomaly mode, which acts at once; as a context manager, until the end of the block.
+    """Switch for anomaly mode that takes effect at once.
+
+    As a context manager, it restores the previous mode at the end of the block.
 
     Args:
         mode: True enables it.

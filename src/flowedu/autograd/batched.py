@@ -28,20 +28,20 @@ RANDOM = ("error", "different", "same")
 
 
 class Stack(NamedTuple):
-    """The batched tensor that a lazy tensor of `level` represents, with the batch in front."""
+    """The batched tensor that a lazy tensor of `level` represents, with the batch as its first axis."""
 
     whole: Tensor
     level: Batched
 
 
 class Batched:
-    """Interpreter that executes calls with tensors of its level on the batch and passes others on."""
+    """Interpreter that executes calls with tensors of its level for the batch, and passes other calls on."""
 
     def __init__(self, size: int, randomness: str):
         self.size, self.randomness = size, randomness
 
     def lazy(self, whole: Tensor, wants: bool = False) -> Tensor:
-        """Return one sample of a tensor that has the batch in front."""
+        """Return a lazy tensor for one sample of `whole`, whose first axis is the batch."""
         return lazy_tensor(Stack(whole, self), tuple(whole.shape[1:]), whole.dtype,
                            wants and whole.dtype.is_floating_point, "vmap" if wants else "")
 
@@ -109,19 +109,20 @@ def vmap(func: Callable, in_dims: Any = 0, out_dims: Any = 0, randomness: str = 
          chunk_size: int | None = None) -> Callable:
     """Return a function that applies `func` to each sample of a batch at once.
 
-    Keyword arguments are shared by all samples. `func` cannot read values of its tensors: no `if x > 0`, no
-    x.item().
+    Keyword arguments are shared by all samples. `func` cannot read the values of its tensors, so
+    `if x > 0` and x.item() raise an error.
 
     Args:
         func: function of tensors (or nested tuples, lists, and dicts of them) without the batch axis.
         in_dims: batch axis of each argument: an int, None for an argument that all samples share, or nested
             like the arguments.
         out_dims: position of the batch axis in each result; None for a result without one.
-        randomness: "error", "different" random numbers for each sample, or the "same".
+        randomness: "different" draws other random numbers for each sample, "same" shares the numbers, and
+            "error" raises an error for random ops.
         chunk_size: number of samples at a time; default: all.
 
     Raises:
-        ArgumentError: dims that do not fit.
+        ArgumentError: in_dims or out_dims do not match the arguments or results.
         LazyTensorError: `func` reads a value.
 
     Example:

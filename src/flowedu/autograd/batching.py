@@ -1,9 +1,9 @@
 """Batching rules: derive one batched call of an op from its record.
 
-There are three cases. An elementwise op takes the batch as one more axis. An op whose equation allows another
-leading axis takes it there. An op with an axis that may be split over devices gets the batch joined to that
-axis, because an axis that can be split can also be concatenated. In all other cases the op is called once per
-element of the batch.
+There are three cases. An elementwise op takes the batch as one more axis. If the axis equation of an op
+allows another leading axis, the batch becomes that axis. If an op has an axis that may be split over devices,
+the batch is joined to that axis, because an axis that can be split can also be concatenated. In all other
+cases the op is called once per element of the batch.
 """
 from __future__ import annotations
 
@@ -36,8 +36,7 @@ _SHIFTED: dict[str, Callable] = {
 
 
 class Batch:
-    """Call with a batch of `size`: Specs of its inputs without the batch, and which inputs have it in front.
-    """
+    """Call with a batch of `size`, with the Specs of its inputs without the batch axis."""
 
     def __init__(self, op: Op, inputs: Sequence, batched: Sequence[bool], attrs: tuple):
         self.op, self.inputs = op, tuple(inputs)
@@ -47,7 +46,7 @@ class Batch:
         self.outs = op.infer(self.specs, attrs)
 
     def whole(self) -> list:
-        """Return the inputs, with those without the batch repeated along it."""
+        """Return the inputs, and repeat those without a batch axis along it."""
         return [x if b else view.expand.call((x,), ((self.size, *x.shape),))
                 for x, b in zip(self.inputs, self.batched)]
 
@@ -91,8 +90,7 @@ def leading(batch: Batch) -> Callable | None:
 
 
 def repeated(batch: Batch) -> Callable | None:
-    """Rule for ops that allow another axis in front of all inputs; others are repeated without a copy.
-    """
+    """Rule for ops that allow another axis in front of all inputs, which repeats unbatched inputs."""
     return _in_front(batch, batch.whole(), (True,) * len(batch.inputs))
 
 

@@ -3,7 +3,7 @@
     rate = derivative(lambda x: x * flow.math.sin(x), x)        # at every element of x
 
 Reverse mode stores values until the backward pass; forward mode stores nothing, and needs one pass for each
-input. It is chapter 2's example of an interpreter that the library does not know.
+input. Chapter 2 shows it as an example of an interpreter that the rest of the library does not use.
 """
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from flowedu.errors import UnsupportedError
 
 
 class Dual(Value):
-    """Value with its rate of change with respect to the input of the whole function."""
+    """Value and its rate of change with respect to the input of the whole function."""
 
     __slots__ = ("rate", "value")
 
@@ -31,7 +31,7 @@ class Dual(Value):
 
 
 class Forward:
-    """The interpreter: Duals go into an op, and a Dual comes out. Calls without one are passed on."""
+    """Interpreter that computes ops of Duals, with a Dual as the result, and passes other calls on."""
 
     def run(self, op: Op, inputs: tuple, attrs: tuple):
         """Compute the value of a call below this interpreter, and its rate by the rule of the op.

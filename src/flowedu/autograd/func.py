@@ -6,8 +6,8 @@ order and give higher derivatives:
     per_sample = func.vmap(func.grad(loss), in_dims=(None, 0, 0))
     curvature = func.hessian(f)(x)
 
-Eager calls are recorded on the tape, as for backward(). Calls on lazy tensors inside vmap are traced. Their
-gradient rules emit further calls, which vmap's interpreter executes for the batch.
+Eager calls are recorded on the tape, as for backward(). Calls on lazy tensors inside vmap are traced. The
+gradient rules of the traced calls make further calls, which vmap's interpreter executes for the batch.
 """
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from flowedu.tensor.modes import enable_grad
 class Calls(Recorder):
     """Recorder of calls while gradients are computed.
 
-    Raises UnsupportedError if a value was written in place since, which the record does not show.
+    Raises UnsupportedError if a recorded value was written in place later, which the record does not show.
     """
 
     def __init__(self):
@@ -84,8 +84,11 @@ def _or_zeros(found: Sequence[Tensor | None], xs: Sequence[Tensor]) -> list[Tens
 class Trace:
     """One run of f(*xs).
 
-    result: its result. pull(seeds): the gradient of each x for the gradients `seeds` of the result's leaves.
-    own: the tensors that belong to this run on the tape, to detect other values that require a gradient.
+    `pull(seeds)` returns the gradient of each x for the gradients `seeds` of the result's leaves.
+
+    Attributes:
+        result: the result of f.
+        own: the tensors of this run on the tape, to detect other values that require a gradient.
     """
 
     def __init__(self, f: Callable, xs: Sequence[Tensor], own: Sequence[Tensor] = ()):

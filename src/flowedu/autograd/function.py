@@ -31,7 +31,7 @@ from flowedu.tensor.writing import check_writable, twin, view_steps
 
 
 class Context:
-    """State that forward passes to backward. Other attributes may be set on it.
+    """State that forward passes to backward. Programs may set other attributes on it.
 
     Attributes: saved_tensors; needs_input_grad, a bool for each argument of forward.
     """
@@ -45,7 +45,7 @@ class Context:
         self._saved: Callable[[], tuple] | None = None
 
     def save_for_backward(self, *tensors: Tensor | None) -> None:
-        """Save inputs or outputs (or None) for backward; a later in-place change of one is detected."""
+        """Save inputs or outputs (or None) for backward, which raises an error if one is changed in place."""
         for t in tensors:
             if t is not None and not isinstance(t, Tensor):
                 raise CallError("save_for_backward can only save variables", expected="tensors or None",
@@ -54,7 +54,7 @@ class Context:
 
     @property
     def saved_tensors(self) -> tuple:
-        """Tensors of save_for_backward, with their history in a differentiated backward."""
+        """Tensors of save_for_backward, with their history, so that backward can be differentiated."""
         return self._to_save if self._saved is None else self._saved()
 
     saved_variables = saved_tensors                       # name in early versions of PyTorch
@@ -68,7 +68,7 @@ class Context:
         self._dirty = inputs
 
     def set_materialize_grads(self, value: bool) -> None:
-        """Set the gradients that backward gets for unused outputs: zeros (True, the default) or None."""
+        """Set the gradients of unused outputs for backward: zeros (True, the default) or None (False)."""
         self._materialize = bool(value)
 
 
@@ -151,7 +151,7 @@ class Function:
 
     Define the static methods `forward(ctx, *args)` and `backward(ctx, *gradients of the outputs)`, and call
     `apply`. `forward(*args)` and `setup_context(ctx, inputs, output)` can replace `forward(ctx, *args)`.
-    backward returns a gradient, or None, for every argument of forward; a backward written with ops can be
+    backward returns a gradient, or None, for every argument of forward. A backward written with ops can be
     differentiated again.
     """
 
@@ -276,7 +276,7 @@ def _record(cls, ctx: Context, call: _Call, edges: tuple, inputs: list, result, 
 def once_differentiable(backward: Callable) -> Callable:
     """Decorate a backward that cannot be differentiated.
 
-    It runs without history, and a second derivative raises an error.
+    The backward runs without history, and a second derivative raises an error.
 
     Args:
         backward: the static method backward.

@@ -113,7 +113,7 @@ def vjp(func: Callable, inputs, v=None, create_graph: bool = False):
 def jvp(func: Callable, inputs, v=None, create_graph: bool = False):
     """Return (func(*inputs), the Jacobian times the vector v).
 
-    It differentiates the product u -> u times the Jacobian, which is linear in u.
+    It differentiates vjp, the function u -> u times the Jacobian, which is linear in u.
 
     Args:
         func: function of tensors.

@@ -44,14 +44,14 @@ def functional_call(module: Module,
                     parameter_and_buffer_dicts: Mapping[str, Tensor] | Sequence[Mapping[str, Tensor]],
                     args=None, kwargs: Mapping | None = None, *, tie_weights: bool = True,
                     strict: bool = False):
-    """Call module(*args, **kwargs) with other tensors instead of its parameters and buffers, which it keeps.
+    """Call module(*args, **kwargs) with other parameters and buffers, without changing the module.
 
     Args:
         module: module to call.
         parameter_and_buffer_dicts: {path: tensor}, or several such dicts.
         args: tuple of arguments, or one argument; default: none.
         kwargs: keyword arguments; default: none.
-        tie_weights: replace a tensor that the module shares everywhere.
+        tie_weights: replace a tensor that the module has under several names everywhere.
         strict: require all parameters and buffers.
     """
     if isinstance(parameter_and_buffer_dicts, Mapping):
@@ -80,7 +80,7 @@ def functional_call(module: Module,
 def stack_module_state(models: Sequence[Module]) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
     """Return (parameters, buffers) of modules of one kind, stacked along a new first axis: {path: tensor}.
 
-    With vmap over functional_call, the ensemble runs at once. The parameters are leaves that require a
+    vmap over functional_call then runs all models at once. The parameters are leaves that require a
     gradient.
 
     Args:

@@ -93,7 +93,7 @@ def _slopes(func: Callable, args: tuple, i: int, o: int, eps: float, size: int) 
 
 def gradgradcheck(func: Callable, inputs: Tensor | Sequence, grad_outputs=None, *, eps: float = 1e-6,
                   atol: float = 1e-5, rtol: float = 1e-3, raise_exception: bool = True) -> bool:
-    """Return True if the second derivatives of `func` are correct: gradcheck of the gradient computation.
+    """Return True if the second derivatives of `func` are correct, by gradcheck of its gradients.
 
     Args:
         func: function of tensors.

@@ -23,7 +23,7 @@ def mapped(f: Callable, tree: Any) -> Any:
 
 
 def rebuilt(tree: Any, values: list) -> Any:
-    """Return the same tree with other leaves, in order."""
+    """Return the same tree with other leaves, in the given order."""
     rest = iter(values)
     return mapped(lambda _: next(rest), tree)
 
@@ -31,7 +31,7 @@ def rebuilt(tree: Any, values: list) -> Any:
 def spread(prefix: Any, tree: Any) -> list | None:
     """Return the value of `prefix` for each leaf of `tree`, or None if they do not fit.
 
-    `prefix` is a truncated tree whose leaves apply to everything below.
+    `prefix` is a truncated tree, in which a leaf applies to all leaves below its position.
     """
     if isinstance(prefix, dict) and isinstance(tree, dict) and prefix.keys() == tree.keys():
         parts = [spread(prefix[key], value) for key, value in tree.items()]

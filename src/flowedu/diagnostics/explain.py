@@ -1,8 +1,8 @@
-"""Conversion of a TypeError or AttributeError to an error with the function, the argument, and the user's line.
+"""Conversion of a TypeError or AttributeError to an error with function, argument, and the user's line.
 
 It runs only after a call of a public function has failed (diagnostics/function.pyx). It handles arguments
-that do not fit the signature, and arguments of a type that some line inside the function cannot process.
-Errors in the user's code, which flowedu calls, do not change.
+that do not match the signature, and arguments whose type a line inside the function cannot process.
+Errors in functions of the user that flowedu calls are not changed.
 """
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def explained(function, args: list, kwargs: dict, error: Exception) -> FlowError
 
 
 def reworded(function, args: list, kwargs: dict, error: Exception) -> FlowError | None:
-    """Return `explained`'s result for any caller of the function."""
+    """Return the result of `explained`, for any caller of the function."""
     name = _name(function, args)
     good = isinstance(error, FlowError) and error.expected and not isinstance(error, NotATensorError)
     if good or not _inside(error):

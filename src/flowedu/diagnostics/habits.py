@@ -1,6 +1,7 @@
 """Translation of calls in the form of OneFlow or NumPy, such as `keepdims=` for keepdim.
 
-Other forms are `size=` for separate sizes, `out=` where OneFlow has it, and `flow.add` of several tensors.
+Other examples are `size=` instead of separate sizes, `out=` for functions that have it in OneFlow, and
+`flow.add` of several tensors.
 Only calls that would raise an error reach this module, so valid calls have no overhead. mock/translate.py
 handles PyTorch's names.
 """

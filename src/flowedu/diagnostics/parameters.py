@@ -54,7 +54,7 @@ def wants_tensor(p: inspect.Parameter) -> bool:
 def fits(value, p: inspect.Parameter) -> bool:
     """Return True if a value has the type of the parameter, or if that type is unknown.
 
-    The value is one of *args, but all of **kwargs.
+    For *args, the value is one of the arguments. For **kwargs, it is the dict of all of them.
     """
     if p.kind is p.VAR_KEYWORD:
         inner = p.replace(kind=p.POSITIONAL_OR_KEYWORD)

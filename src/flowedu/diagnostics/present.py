@@ -1,7 +1,7 @@
 """Wrappers for the public functions and methods (diagnostics/function.pyx), and suggestions for unknown names.
 
-Code inside the package calls functions without wrappers, because modules import from the file that defines a
-function.
+Code inside the package calls functions without wrappers, because its modules import each function from the
+file that defines the function.
 """
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ _choice: Callable = lambda path, value: None             # replaced by oneflow04
 def register_choices(f: Callable) -> None:
     """Register a function f(path, value) for names with two meanings.
 
-    It returns the choice between `value`, found at a public path such as "nn.MSELoss", and the other meaning
-    of the name, or None if the name has one meaning.
+    `value` is the object at a public path such as "nn.MSELoss". If the name has a second meaning, f returns an
+    object that chooses one of the two for each call. Otherwise it returns None.
     """
     global _choice
     _choice = f

@@ -1,7 +1,7 @@
-"""Error classes, whose messages give the location, the expected and the received value, and a fix.
+"""Error classes. Their messages contain the location, the expected and received values, and a fix.
 
-The location is the op and the user's own line. The classes also derive from the built-in exception OneFlow
-raises in the same place, so that `except ValueError` in a script written for OneFlow keeps working.
+The location is the op and the user's own line. The classes also derive from the built-in exception that
+OneFlow raises in the same place, so that `except ValueError` in a script written for OneFlow keeps working.
 """
 from __future__ import annotations
 
@@ -77,10 +77,10 @@ def _innermost(frame, rank: int = 2) -> tuple[int, str, int] | None:
 def user_place(frame=None) -> tuple[str, int] | None:
     """Return (file, line) of the user's call: the innermost frame of the user's own code.
 
-    Standard library and installed packages, which may call flowedu on the user's behalf, are skipped. In a
-    thread that runs nothing of the user, it is the line where the main thread is. If that does not help
-    either, it is the innermost frame of an installed package, then of the standard library. The result is
-    None without a frame outside flowedu.
+    The search skips the standard library and installed packages, which may call flowedu on the user's behalf.
+    If a thread runs no code of the user, the frames of the main thread are searched. If these contain no code
+    of the user either, the result is the innermost frame of an installed package, or else of the standard
+    library. Without a frame outside flowedu, the result is None.
 
     Args:
         frame: Python frame to start from; default: the caller's.
@@ -93,7 +93,7 @@ def user_place(frame=None) -> tuple[str, int] | None:
 
 
 def format_location(place: tuple[str, int] | None) -> str:
-    """Return `file.py:12: source text` for a place; "" for None.
+    """Return `file.py:12: source text` for a place, or "" for None.
 
     Args:
         place: (file, line number), as user_place returns it, or None.
@@ -108,7 +108,7 @@ def format_location(place: tuple[str, int] | None) -> str:
 
 
 def user_line(frame=None) -> str:
-    """Return `file.py:12: source text` of the innermost frame outside flowedu.
+    """Return `file.py:12: source text` of the user's call (see user_place).
 
     Args:
         frame: Python frame to start from; default: the caller's.
@@ -124,7 +124,7 @@ class FlowError(Exception):
         expected: the accepted values, shapes in axis letters if this helps.
         got: the value that was passed.
         fix: the smallest change that works.
-        at: the user's line; None finds it.
+        at: the user's line; None searches for it.
     """
 
     def __init__(self, problem: str, *, expected: str = "", got: str = "", fix: str = "",
@@ -141,9 +141,10 @@ class FlowError(Exception):
         return "\n".join([self.problem, *(f"  {label + ':':<10}{text}" for label, text in parts if text)])
 
     def with_texts(self, **changed: str) -> FlowError:
-        """Set other texts for `problem`, `expected`, `got`, `fix`, or `at`, in a caller with more information.
+        """Replace `problem`, `expected`, `got`, `fix`, or `at` in a caller with more information.
 
-        Return the error.
+        Returns:
+            The error.
         """
         vars(self).update(changed)
         self.args = (self._text(),)

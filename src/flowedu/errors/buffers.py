@@ -47,7 +47,7 @@ def mixed_dtypes(i: int, dtype: Any, first_dtype: Any) -> DTypeError:
 
 
 def wrong_dtype(op: str, where: str, expected: Any, got: Any) -> DTypeError:
-    """Return the error for a tensor of a buffer with another dtype. got: NumPy's dtype."""
+    """Return the error for a tensor of a buffer with another dtype; `got` is a NumPy dtype."""
     return DTypeError(f"{op}: {where} has another element type", expected=expected.name, got=got.name,
                       fix=f"ask for dtype=flow.{got.name}, or make them {expected.name} where they come "
                       f"from: flow.image.decode(..., dtype=flow.{expected.name}), say")

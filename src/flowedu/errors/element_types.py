@@ -10,7 +10,7 @@ HOLDS = {"uint16": "int32", "uint32": "int64", "uint64": "int64"}
 
 
 def instead(d: object) -> str:
-    """Return the advice for a missing element type, given as NumPy's or by name."""
+    """Return the advice for an element type that flowedu lacks, given as a NumPy dtype or by name."""
     name = str(getattr(d, "name", None) or getattr(d, "__name__", d))
     if name.startswith("complex"):
         return "there are no complex numbers: keep array.real and array.imag as two tensors"
@@ -21,7 +21,7 @@ def instead(d: object) -> str:
 
 
 def mixed(fix: str, *types) -> str:
-    """Return the advice for mixed types: `fix`, and the automatic casts among float32 and 16-bit floats."""
+    """Return the advice for mixed dtypes: `fix`, and a note on automatic casts of 16-bit floats."""
     names = {t.name for t in types}
     meet = len(names) > 1 and names <= {"float16", "bfloat16", "float32"}
     return f'{fix}; or compute inside flow.amp.autocast("cpu"), which casts by itself' if meet else fix
@@ -32,7 +32,7 @@ def refused(what: str, there: Sequence[str], got: str, before: str = "") -> DTyp
 
     Args:
         what: the op.
-        there: the names of the supported dtypes.
+        there: names of the supported dtypes.
         got: the dtype that was passed.
         before: text before the names.
     """

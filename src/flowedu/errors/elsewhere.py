@@ -40,7 +40,7 @@ ON_DEVICE = {
 def elsewhere(prefix: str, name: str) -> str | None:
     """Return the replacement of a missing name.
 
-    prefix: the text before the name in a program ("flow.linalg.", "x.").
+    `prefix` is the text before the name in a program, such as "flow.linalg." or "x.".
     """
     import numpy as np
 

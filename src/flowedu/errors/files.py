@@ -4,8 +4,8 @@
         f.write(data)
     # now it is `path`; after an exception the old file is unchanged
 
-Each call has its own temporary name, so that several threads and processes may write one path: the last one
-remains. An OSError names the path that the caller gave, and has an errno.
+Each call has its own temporary name, so that several threads and processes may write the same path. The file
+of the last one remains. An OSError has the path that the caller passed, and an errno.
 """
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def temporary_name(path: str | os.PathLike) -> Path:
 
 @contextlib.contextmanager
 def naming(path: str | os.PathLike, temporary: str | os.PathLike) -> Iterator[None]:
-    """Raise an OSError about `temporary`, its contents, or an open file as an OSError about `path`."""
+    """Convert an OSError about `temporary`, its contents, or an open file to an OSError about `path`."""
     try:
         yield
     except OSError as error:
@@ -49,7 +49,7 @@ def replacing(path: str | os.PathLike, sync: bool = False, keep_empty: bool = Tr
         keep_empty: False changes nothing if the new file is empty.
 
     Raises:
-        OSError: with the name `path` (or the parent that cannot be created).
+        OSError: the file or a parent folder cannot be written. Its filename is `path` or that folder.
     """
     target = Path(os.path.realpath(path))
     if target.is_dir():

@@ -180,7 +180,7 @@ def other_device(graph: str, name: str, expected: int, got: int) -> DeviceError:
 
 
 def other_input(name: str, spec: Any, place: int, x: Any) -> GraphError:
-    """Return the error for an input that was a tensor with `spec`, on device `place`, in the first call."""
+    """Return the error for an input that had `spec` and was on device `place` in the first call."""
     is_tensor = hasattr(x, "spec")
     fix = "use batches of one size (DataLoader(..., drop_last=True)), or make another graph for this size"
     if spec is not None and not is_tensor:

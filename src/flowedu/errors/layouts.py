@@ -192,7 +192,7 @@ def sbp_for_hierarchy(hierarchy: Any, sbp: Any) -> ArgumentError:
 
 
 def suggest_sbp(value: Any) -> str:
-    """Return the sbp that is meant by a value of another type, such as "S0", "split(0)", or 0."""
+    """Return the sbp that corresponds to a value of another type, such as "S0", "split(0)", or 0."""
     text = str(value).strip().upper()
     if text in ("B", "BROADCAST"):
         return "flow.sbp.broadcast"

@@ -24,9 +24,9 @@ ALIASES = {"axis": ("dim",), "axes": ("dim", "dims", "axis", "perm"), "dims": ("
 def nearest(name: str, names: Iterable[str]) -> str | None:
     """Return the name in `names` that `name` probably means, or None.
 
-    Similar letters do not imply a similar meaning: dsplit is not a typo of split, nor RAdam of Adam. So a
-    candidate is a name of another library (ALIASES), the same name except for case and underscores, or a name
-    with one typo (two in a long name) after its first letter.
+    Similar letters do not imply a similar meaning: dsplit is not a typo of split, nor RAdam of Adam. A
+    candidate is therefore a name of another library (ALIASES), the same name except for case and underscores,
+    or a name with one typo (two in a long name) after its first letter.
     """
     names = list(names)
     for other in ALIASES.get(name, ()):

@@ -13,7 +13,7 @@ class OptionWarning(UserWarning):
 def say_once(option: str, why: str, level: int = 3) -> None:
     """Warn once per process that `option` has no effect, and why.
 
-    `level` is the number of frames up to the user's.
+    The user's frame is `level` calls above this function.
     """
     if option not in told:
         told.add(option)
@@ -23,7 +23,7 @@ def say_once(option: str, why: str, level: int = 3) -> None:
 def inert(option: str, value, neutral, why: str) -> None:
     """Warn once about a parameter without effect if its value is not `neutral`.
 
-    The function with the parameter calls this.
+    The function that has the parameter calls `inert` directly.
     """
     if value is not neutral and value != neutral:
         say_once(option, why, 4)

@@ -1,7 +1,7 @@
 """Names of OneFlow 0.4 that flowedu does not have, with the reasons.
 
-A message about such a name quotes its reason (errors/elsewhere.py), and a law checks that every name of 0.4
-exists or is in this list (tests/oneflow04/test_exports.py).
+The error for such a name quotes its reason (errors/elsewhere.py). tests/oneflow04/test_exports.py checks that
+every name of 0.4 exists or is in this list.
 """
 from __future__ import annotations
 

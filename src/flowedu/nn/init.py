@@ -1,9 +1,9 @@
 """flow.nn.init: functions that write initial values into a tensor in place and return it.
 
 Results are reproducible after flow.manual_seed. Formulas are those of PyTorch and OneFlow. `fan_in` is the
-number of inputs of one output element, `fan_out` the number of outputs that one input element reaches. All
-functions take `tensor`, the tensor to fill; random ones take `generator`, a flow.Generator (default: the one
-of flow.manual_seed).
+number of inputs of one output element, and `fan_out` the number of outputs that depend on one input element.
+All functions take `tensor`, the tensor to fill. Random ones take `generator`, a flow.Generator (default: the
+one of flow.manual_seed).
 """
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def eye_(tensor: Tensor) -> Tensor:
 
 
 def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
-    """Fill with the weight of a convolution that preserves as many channels as possible.
+    """Fill with the weight of a convolution that returns as many input channels as possible unchanged.
 
     Args:
         tensor: weight with 3 to 5 axes.
@@ -263,7 +263,7 @@ def kaiming_normal_(tensor: Tensor, a: float = 0.0, mode: str = "fan_in", nonlin
 
 
 def uniform_bias_(tensor: Tensor | None, fan_in: int) -> None:
-    """Fill the bias of a layer with uniform values in +-1/sqrt(fan_in).
+    """Fill the bias of a layer with uniform values in [-1/sqrt(fan_in), 1/sqrt(fan_in)].
 
     Args:
         tensor: the bias; None: do nothing.
@@ -275,10 +275,11 @@ def uniform_bias_(tensor: Tensor | None, fan_in: int) -> None:
 
 
 def orthogonal_(tensor: Tensor, gain: float = 1.0, generator=None) -> Tensor:
-    """Fill with a matrix whose rows, or columns if there are fewer, are orthogonal.
+    """Fill with a matrix with orthogonal rows, or orthogonal columns if it has fewer columns than rows.
 
     Args:
-        tensor: tensor with at least two axes; all axes except the first form the columns.
+        tensor: tensor with at least two axes. All axes except the first are joined to the columns
+            of a matrix.
         gain: length of the rows.
         generator: flow.Generator; default: the one of flow.manual_seed.
     """

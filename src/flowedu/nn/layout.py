@@ -14,8 +14,7 @@ FORMATS = {1: ("NCW", "NWC"), 2: ("NCHW", "NHWC"), 3: ("NCDHW", "NDHWC")}
 
 
 def channels_last(what: str, data_format: str, axes: int, error: type = ArgumentError) -> bool:
-    """Return True if the layout of `axes` spatial axes has channels last; raise `error` for unknown layouts.
-    """
+    """Return True for the channels-last layout of `axes` spatial axes; raise `error` for unknown layouts."""
     first, last = FORMATS[axes]
     if not isinstance(data_format, str) or data_format.upper() not in (first, last):
         raise error(f"{what}: unknown data_format", expected=f"{first} or {last}", got=repr(data_format),
@@ -24,7 +23,7 @@ def channels_last(what: str, data_format: str, axes: int, error: type = Argument
 
 
 def check_rank(what: str, name: str, x, layout: str) -> None:
-    """Raise unless x has an axis for every letter of the layout."""
+    """Raise an error unless x has an axis for every letter of the layout."""
     if len(x.shape) != len(layout):
         raise CheckError(f"{what}: {name} has {len(x.shape)} axes instead of {len(layout)}", got=str(x.shape),
                          expected=f"({', '.join(layout)})",
@@ -42,7 +41,7 @@ def to_last(x):
 
 
 def check_positive(what: str, **named: Sequence[int]) -> None:
-    """Raise for a stride, window or dilation below 1."""
+    """Raise an error for a stride, window, or dilation below 1."""
     for name, value in named.items():
         if min(value) < 1:
             raise ArgumentError(f"{what}: {name} is below 1", expected="1 or more", got=str(tuple(value)),

@@ -1,9 +1,9 @@
 """ONNX models with inputs of any size: the argument dynamic_axes of onnx.export.
 
 A graph has fixed sizes, so the model is exported at two sizes, and the two files are compared. Equal parts do
-not depend on the size. If one number in the shape of a Reshape differs, it becomes -1 (inferred). If a shape
-or the end of a slice differs and equals the size, it is read from the input at run time. Any other difference
-raises UnsupportedError.
+not depend on the size. If one number in the shape of a Reshape differs, it becomes -1 (inferred). If a number in
+a shape or a bound of a slice differs and equals the size, the file reads it from the input at run time. Any
+other difference raises UnsupportedError.
 
 The result is then compared with exports at other sizes, both larger and smaller. This also rejects a number
 that matches at two sizes by coincidence, such as n // 2.
@@ -23,7 +23,7 @@ SHAPES = {"Reshape": (1,), "Expand": (1,), "Slice": (1, 2)}           # indices 
 
 
 class Sizes:
-    """Two sizes for each named axis: its size in `args` and a smaller one, or two others if it is small.
+    """Two sizes for each named axis: that in `args` and a smaller one, or two other sizes if that is small.
 
     Attributes: of, {name: (size, size)}, all different; at, {name: (input, axis)}, where the size is read.
     """
@@ -40,9 +40,10 @@ class Sizes:
         return self.of[symbol]
 
     def probes(self) -> list[list[dict[str, int]]]:
-        """Return lists of sizes to compare at. From each list, the first one that the model accepts is used.
+        """Return lists of sizes for the comparison.
 
-        Two or more axes are also combined in mixed sizes.
+        The first sizes of a list that the model accepts are used. If there are two or more axes, some lists
+        combine large and small sizes.
         """
         large: list[dict[str, int]] = [{}, {}, {}, {}]
         for i, (symbol, pair) in enumerate(self.of.items()):
@@ -56,7 +57,7 @@ class Sizes:
         return candidates
 
     def read(self, a: np.ndarray, b: np.ndarray) -> list[str | int] | None:
-        """Return `a`, with size names for elements that differ in `b`, or None if no size matches."""
+        """Return `a`, with names of sizes for elements that differ from `b`, or None if no size matches."""
         known = {pair: symbol for symbol, pair in self.of.items()}
         if a.shape != b.shape:
             return None
@@ -105,10 +106,10 @@ Rules = dict[tuple[int, int], Any]
 
 
 def merged(models: Sequence[Export], axes: dict[str, dict[int, str]], sizes: Sizes) -> tuple[Any, Rules]:
-    """Return the first of two exports without its fixed sizes, and the rules that compute its constants.
+    """Return the first of two exports with free sizes, and rules that compute the constants at other sizes.
 
     Raises:
-        UnsupportedError: a constant does not follow from the sizes.
+        UnsupportedError: a constant cannot be computed from the sizes.
     """
     import onnx
 
@@ -171,7 +172,7 @@ def _different_nodes(one, other, numbers: Mapping, others: Mapping) -> list[str]
 
 
 def check(probe: Export, base: Export, rules: Rules, sizes: Mapping[str, int]) -> None:
-    """Compare an export at `sizes` with `base`, one at another size, after `rules` replaced its constants.
+    """Compare an export at `sizes` with `base`, an export at other sizes, by the rules for its constants.
 
     Raises:
         UnsupportedError: the nodes or the constants differ.
@@ -210,7 +211,7 @@ def _constant(other: np.ndarray, rule, sizes: Mapping[str, int], value: np.ndarr
 
 
 def agrees(model, args: tuple, kwargs: dict, eager: Callable[[tuple, dict], list[Tensor] | None]) -> bool:
-    """Return True if the file and the module agree on these arguments times random numbers around 1."""
+    """Return True if file and module agree on these arguments, multiplied by random numbers near 1."""
     from onnx.reference import ReferenceEvaluator
 
     rng = np.random.default_rng(0)

@@ -1,6 +1,6 @@
 """`flow.onnx.export`, which writes a module or the forward part of a called nn.Graph as an ONNX model.
 
-Needs the package onnx. ops.py has the translation rule of each op.
+The export needs the package onnx. ops.py has the translation rule of each op.
 """
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class Builder:
         return names if results > 1 else names[0]
 
     def array(self, a: np.ndarray, name: str = "") -> str:
-        """Return the name of a constant; equal ones are stored once. uint16: the bits of bfloat16."""
+        """Return the name of a constant, stored once for equal ones. uint16 is the bits of bfloat16."""
         key = (a.dtype.name, a.shape, a.tobytes())
         if name or key not in self.known:
             name = name or f"constant_{len(self.known)}"
@@ -145,8 +145,8 @@ def export(model: TracedGraph | Module, path: str | os.PathLike | IO[bytes], *, 
             INPUT_1, ... and OUTPUT_0, ...
         dynamic_axes: axes of a module's inputs and outputs that may have any size when the file is used, as
             {name: {axis: its name}} or {name: [axis]}. The model is traced at four sizes or more, including 1
-            if it accepts that. Ops that cannot follow the size are rejected (axes.py).
-        opset: version of ONNX's ops, 18 by default. onnx's converter writes other versions, if it can.
+            if it accepts size 1. Ops that cannot follow the size are rejected (axes.py).
+        opset: version of ONNX's ops, 18 by default. The converter of onnx writes other versions, if it can.
 
     Raises:
         UnsupportedError: ops without a rule in onnx/ops.py (all are listed), axes that cannot be dynamic, or
@@ -187,7 +187,7 @@ def _convert(onnx, model, opset: int):
 
 def model_of(graph: TracedGraph, names: tuple[Sequence[str] | None, Sequence[str] | None],
              lines: dict[str, str] | None = None):
-    """Return a called graph as a checked onnx.ModelProto. Raises as export does.
+    """Return a called graph as a checked onnx.ModelProto. It raises the errors of `export`.
 
     Args:
         names: names of the inputs, names of the outputs.

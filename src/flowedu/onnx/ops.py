@@ -138,7 +138,7 @@ def elementwise(b, op, specs, names: list[str]) -> str:
 
 
 def filled_with(b, x: str) -> float | None:
-    """Return the number that fills the constant `x`, or None if `x` is not such a constant."""
+    """Return the number that all elements of the constant `x` have, or None for any other `x`."""
     node = next((n for n in b.nodes if x in n.output and n.op_type == "Expand"), None)
     number = None if node is None else next((t for t in b.numbers if t.name == node.input[0]), None)
     return None if number is None else float(b.onnx.numpy_helper.to_array(number))

@@ -1,6 +1,6 @@
 """Optimizers of tensors (flow.optim): SGD, Adam, and others.
 
-Those of job functions, flow.optimizer, are in minimize.py and schedule.py.
+The optimizers of job functions (flow.optimizer) are in oneflow04/optim.
 """
 from flowedu.optim.adam import LAMB, Adam, AdamW
 from flowedu.optim.adaptive import Adadelta, Adagrad, RMSprop

@@ -31,9 +31,15 @@ class _Moments(Optimizer):
 class Adam(_Moments):
     """Adam optimizer (Kingma and Ba 2015).
 
-    m = beta1 m + (1 - beta1) g; v = beta2 v + (1 - beta2) g^2; w -= lr * m' / (sqrt(v') + eps), where m' = m
-    / (1 - beta1^t) and v' = v / (1 - beta2^t). The gradient g includes weight_decay * w. The state contains
-    "exp_avg", "exp_avg_sq", and with amsgrad "max_exp_avg_sq". t counts all steps of the optimizer.
+    Each step computes
+
+        m = beta1 m + (1 - beta1) g
+        v = beta2 v + (1 - beta2) g^2
+        w -= lr * m' / (sqrt(v') + eps), where m' = m / (1 - beta1^t) and v' = v / (1 - beta2^t)
+
+    The gradient g includes weight_decay * w. The state contains "exp_avg" (m), "exp_avg_sq" (v), and with
+    amsgrad "max_exp_avg_sq". t is the number of steps of the optimizer, also for a parameter that had no
+    gradient in some of them.
 
     Args:
         params: parameters, or dicts of parameters with their own options (see Optimizer).
@@ -43,8 +49,8 @@ class Adam(_Moments):
         weight_decay: factor of w in the gradient.
         amsgrad: use the largest v so far instead of v.
         do_bias_correction: False uses m and v instead of m' and v'.
-        contiguous_params, fused, foreach, capturable: no effect, with one warning.
-        maximize: increase the objective instead.
+        contiguous_params, fused, foreach, capturable: accepted without effect; a warning is issued once.
+        maximize: maximize the objective instead of minimizing it.
         differentiable: must be False.
         master_weights: keep float32 copies of 16-bit parameters (see Optimizer).
     """
@@ -79,7 +85,7 @@ class AdamW(Adam):
     Args:
         params, lr, betas, eps, amsgrad, do_bias_correction, maximize, master_weights: see Adam.
         weight_decay: factor of the additional step.
-        contiguous_params, fused, foreach, capturable: no effect, with one warning.
+        contiguous_params, fused, foreach, capturable: accepted without effect; a warning is issued once.
         differentiable: must be False.
     """
 
@@ -87,17 +93,17 @@ class AdamW(Adam):
 
 
 class LAMB(_Moments):
-    """LAMB optimizer (You et al. 2020): Adam's step s with a rate per parameter.
+    """LAMB optimizer (You et al. 2020): Adam with a learning rate per parameter.
 
-    w -= lr * |w| / |s| * (s + weight_decay * w); norms of 0 count as 1. The state contains "exp_avg" and
-    "exp_avg_sq".
+    Each step is w -= lr * |w| / |s| * (s + weight_decay * w), where s = m' / (sqrt(v') + eps) as in Adam. If
+    |w| or |s| is 0, the factor |w| / |s| is 1. The state contains "exp_avg" and "exp_avg_sq".
 
     Args:
         params, lr, betas, eps, do_bias_correction, maximize, master_weights: see Adam.
         weight_decay: factor of w in the step.
-        adam_w_mode: False: weight decay is part of the gradient.
+        adam_w_mode: False adds weight_decay * w to the gradient instead of to the step.
         amsgrad: not supported, as in OneFlow.
-        contiguous_params, fused: no effect, with one warning.
+        contiguous_params, fused: accepted without effect; a warning is issued once.
     """
 
     def __init__(self, params: Iterable, lr: float = 0.001, betas: Sequence[float] = (0.9, 0.999),

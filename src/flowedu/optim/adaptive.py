@@ -12,7 +12,12 @@ from flowedu.optim.sgd import common, rule
 
 
 class RMSprop(Optimizer):
-    """RMSprop optimizer: v = alpha v + (1 - alpha) g^2; w -= lr * g / sqrt(v + eps).
+    """RMSprop optimizer.
+
+    Each step computes
+
+        v = alpha v + (1 - alpha) g^2
+        w -= lr * g / sqrt(v + eps)
 
     The state contains "square_avg", and with centered "grad_avg".
 
@@ -23,9 +28,9 @@ class RMSprop(Optimizer):
         eps: number added under the root, as in OneFlow.
         weight_decay: factor of w in the gradient.
         momentum: must be 0, as in OneFlow.
-        centered: use the variance v - a^2 instead of v; a is the running average of g.
-        maximize: increase the objective instead.
-        contiguous_params, foreach, capturable: no effect, with one warning.
+        centered: use the variance v - a^2 instead of v, where a is the running average of g.
+        maximize: maximize the objective instead of minimizing it.
+        contiguous_params, foreach, capturable: accepted without effect; a warning is issued once.
         differentiable: must be False.
         master_weights: keep float32 copies of 16-bit parameters (see Optimizer).
     """
@@ -60,7 +65,12 @@ class RMSprop(Optimizer):
 class Adagrad(Optimizer):
     """Adagrad optimizer (Duchi et al. 2011).
 
-    s += g^2; w -= lr / (1 + (t - 1) lr_decay) * g / (sqrt(s) + eps). The state contains "sum".
+    Each step computes
+
+        s += g^2
+        w -= lr / (1 + (t - 1) lr_decay) * g / (sqrt(s) + eps)
+
+    The state contains "sum" (s).
 
     Args:
         params: parameters, or dicts of parameters with their own options (see Optimizer).
@@ -69,8 +79,8 @@ class Adagrad(Optimizer):
         weight_decay: factor of w in the gradient.
         initial_accumulator_value: first value of s.
         eps: number added to the denominator.
-        maximize: increase the objective instead.
-        contiguous_params, foreach, fused: no effect, with one warning.
+        maximize: maximize the objective instead of minimizing it.
+        contiguous_params, foreach, fused: accepted without effect; a warning is issued once.
         differentiable: must be False.
         master_weights: keep float32 copies of 16-bit parameters (see Optimizer).
     """
@@ -101,7 +111,13 @@ class Adagrad(Optimizer):
 class Adadelta(Optimizer):
     """Adadelta optimizer (Zeiler 2012).
 
-    v = rho v + (1 - rho) g^2; d = sqrt(u + eps) / sqrt(v + eps) * g; u = rho u + (1 - rho) d^2; w -= lr * d.
+    Each step computes
+
+        v = rho v + (1 - rho) g^2
+        d = sqrt(u + eps) / sqrt(v + eps) * g
+        u = rho u + (1 - rho) d^2
+        w -= lr * d
+
     The state contains "square_avgs" (v) and "acc_deltas" (u).
 
     Args:
@@ -110,8 +126,8 @@ class Adadelta(Optimizer):
         rho: decay of the running averages.
         eps: number added under the roots.
         weight_decay: factor of w in the gradient.
-        maximize: increase the objective instead.
-        contiguous_params, foreach, capturable: no effect, with one warning.
+        maximize: maximize the objective instead of minimizing it.
+        contiguous_params, foreach, capturable: accepted without effect; a warning is issued once.
         differentiable: must be False.
         master_weights: keep float32 copies of 16-bit parameters (see Optimizer).
     """

@@ -45,7 +45,7 @@ class Optimizer(BaseOptimizer):
     Args:
         params: parameters, or dicts with "params" and their own options: `[{"params": a, "lr": 0.1},
             {"params": b}]`.
-        defaults: {option: value} of groups that do not set the option.
+        defaults: {option: value}, used by groups that do not set the option.
 
     Note:
         The option master_weights=True of all optimizers keeps a float32 copy of each 16-bit parameter in the
@@ -267,7 +267,7 @@ class Optimizer(BaseOptimizer):
     def state_of(self, p: Tensor, group: Mapping[str, Any]) -> dict[str, Tensor]:
         """Return {key: tensor}, the states of `p`, created if missing.
 
-        The tensors themselves are returned: eager steps and graphs write into the same ones.
+        The tensors are not copies. Eager steps and graphs write into them.
         """
         states = self.update_of(group).states
         own = self.state.setdefault(p, {}) if states else {}
@@ -289,7 +289,7 @@ class Optimizer(BaseOptimizer):
     def clip_grad(self) -> None:
         """Clip gradients by the options `clip_grad_max_norm` and `clip_grad_norm_type` of each group.
 
-        Call it between backward and step; an nn.Graph does so itself.
+        Call this method between the backward pass and `step()`. An nn.Graph clips the gradients itself.
         """
         from flowedu.optim.clip_grad import clip_grad_norm_
         for group in self.param_groups:
@@ -306,7 +306,7 @@ class Optimizer(BaseOptimizer):
 
         The form is {"state": {"step": number of steps, 0: {key: tensor}, ...}, "param_groups": [{"_options",
         "_enable_clip_grad", "params": numbers}]}. Parameters are numbered in the order of the groups. The
-        tensors are live.
+        tensors are not copies, so later steps change them.
         """
         numbers = {id(p): i for i, p in enumerate(self._parameters())}
         state: dict = {"step": int(self._steps[0])}
@@ -326,7 +326,7 @@ class Optimizer(BaseOptimizer):
             state_dict: result of state_dict.
 
         Raises:
-            StateError (a ValueError): the groups do not fit; nothing is changed.
+            StateError (a ValueError): the state belongs to other groups. The optimizer is then unchanged.
         """
         if "param_groups" not in state_dict or "state" not in state_dict:
             raise StateError(f"optim.{type(self).__name__}.load_state_dict: this is no state of an optimizer",

@@ -83,12 +83,17 @@ class _Moments(ByFormula, adam._Moments):
 class Adamax(_Moments):
     """Adamax optimizer (Kingma and Ba 2015), with the infinity norm u.
 
-    m = beta1 m + (1 - beta1) g; u = max(beta2 u, |g| + eps); w -= lr / (1 - beta1^t) * m / u. The state
-    contains "step", "exp_avg" (m), and "exp_inf" (u).
+    Each step computes
+
+        m = beta1 m + (1 - beta1) g
+        u = max(beta2 u, |g| + eps)
+        w -= lr / (1 - beta1^t) * m / u
+
+    The state contains "step", "exp_avg" (m), and "exp_inf" (u).
 
     Args:
         params, lr, betas, eps, weight_decay, maximize: see Adam.
-        foreach, capturable: no effect, with one warning.
+        foreach, capturable: accepted without effect; a warning is issued once.
         differentiable: must be False.
     """
 
@@ -112,15 +117,20 @@ class Adamax(_Moments):
 class NAdam(_Moments):
     """Adam with Nesterov momentum (Dozat 2016).
 
-    w -= lr * (a g + b m) / (sqrt(v / (1 - beta2^t)) + eps), where mu(t) = beta1 (1 - 0.96^(t momentum_decay)
-    / 2), a = (1 - mu(t)) / (1 - mu(1) ... mu(t)), and b = mu(t + 1) / (1 - mu(1) ... mu(t + 1)). The state
-    contains "step", "mu_product", "exp_avg" (m), and "exp_avg_sq" (v).
+    m and v are the running averages of Adam. Each step computes
+
+        mu(t) = beta1 (1 - 0.96^(t momentum_decay) / 2)
+        a = (1 - mu(t)) / (1 - mu(1) ... mu(t))
+        b = mu(t + 1) / (1 - mu(1) ... mu(t + 1))
+        w -= lr * (a g + b m) / (sqrt(v / (1 - beta2^t)) + eps)
+
+    The state contains "step", "mu_product" (mu(1) ... mu(t)), "exp_avg" (m), and "exp_avg_sq" (v).
 
     Args:
         params, lr, betas, eps, weight_decay, maximize: see Adam.
         momentum_decay: see the formula of mu.
         decoupled_weight_decay: apply weight decay as in AdamW.
-        foreach, capturable: no effect, with one warning.
+        foreach, capturable: accepted without effect; a warning is issued once.
         differentiable: must be False.
     """
 
@@ -155,14 +165,19 @@ class NAdam(_Moments):
 class RAdam(_Moments):
     """Adam with a rectified adaptive rate (Liu et al. 2020).
 
-    The first steps, in which v is unreliable, are w -= lr * m / (1 - beta1^t). The others are multiplied by r
-    = sqrt((n - 4)(n - 2) N / ((N - 4)(N - 2) n)), where N = 2 / (1 - beta2) - 1 and n = N - 2 t beta2^t / (1
-    - beta2^t) > 5. The state contains "step", "exp_avg" (m), and "exp_avg_sq" (v).
+    v is unreliable in the first steps, as long as n <= 5. These steps are w -= lr * m / (1 - beta1^t). Later
+    steps are those of Adam, multiplied by r:
+
+        N = 2 / (1 - beta2) - 1
+        n = N - 2 t beta2^t / (1 - beta2^t)
+        r = sqrt((n - 4)(n - 2) N / ((N - 4)(N - 2) n))
+
+    The state contains "step", "exp_avg" (m), and "exp_avg_sq" (v).
 
     Args:
         params, lr, betas, eps, weight_decay, maximize: see Adam.
         decoupled_weight_decay: apply weight decay as in AdamW.
-        foreach, capturable: no effect, with one warning.
+        foreach, capturable: accepted without effect; a warning is issued once.
         differentiable: must be False.
     """
 
@@ -192,16 +207,17 @@ class RAdam(_Moments):
 class Rprop(ByFormula):
     """Resilient backpropagation (Riedmiller and Braun 1993): w -= s * sign(g), with a step s per element.
 
-    A step is multiplied by etas[1] if the sign of g is unchanged, and by etas[0] if it has changed; then the
-    element is not updated. The state contains "step", "prev" (the last g), and "step_size" (s).
+    If the sign of g is the same as in the previous step, s is multiplied by etas[1]. If the sign has changed,
+    s is multiplied by etas[0], and the element is not updated in this step. The state contains "step", "prev"
+    (the last g), and "step_size" (s).
 
     Args:
         params: parameters, or dicts of parameters with their own options (see Optimizer).
         lr: initial s.
         etas: (decrease, increase) factors.
         step_sizes: (smallest, largest) s.
-        maximize: increase the objective instead.
-        capturable, foreach: no effect, with one warning.
+        maximize: maximize the objective instead of minimizing it.
+        capturable, foreach: accepted without effect; a warning is issued once.
         differentiable: must be False.
     """
 
@@ -233,8 +249,8 @@ class Rprop(ByFormula):
 class ASGD(ByFormula):
     """Averaged stochastic gradient descent (Polyak and Juditsky 1992).
 
-    w = (1 - lambd * e) w - e g, where e = lr / (1 + lambd lr t)^alpha. The state contains "step", "eta" (e),
-    "mu" (the weight of w in the average), and "ax" (the average of w from step t0 on).
+    Each step computes w = (1 - lambd * e) w - e g, where e = lr / (1 + lambd lr t)^alpha. The state contains
+    "step", "eta" (e), "mu" (the weight of w in the average), and "ax" (the average of w from step t0 on).
 
     Args:
         params: parameters, or dicts of parameters with their own options (see Optimizer).
@@ -243,8 +259,8 @@ class ASGD(ByFormula):
         alpha: exponent of the decay of the rate.
         t0: step at which averaging starts.
         weight_decay: factor of w in the gradient.
-        maximize: increase the objective instead.
-        foreach, capturable: no effect, with one warning.
+        maximize: maximize the objective instead of minimizing it.
+        foreach, capturable: accepted without effect; a warning is issued once.
         differentiable: must be False.
     """
 
@@ -274,20 +290,24 @@ class ASGD(ByFormula):
 class Ftrl(ByFormula):
     """Follow the regularized leader (McMahan et al. 2013).
 
-    n += g^2; z += g - (n^p - n0^p) / lr * w, where n0 is the previous n and p = -lr_power; w = 0 where |z| <=
-    lambda1, else (sign(z) lambda1 - z) / ((beta + n^p) / lr + lambda2). The state contains "step",
-    "accumulator_value" (n), and "z".
+    With p = -lr_power, and n0 for the previous n, each step computes
+
+        n += g^2
+        z += g - (n^p - n0^p) / lr * w
+        w = 0 if |z| <= lambda1, else (sign(z) lambda1 - z) / ((beta + n^p) / lr + lambda2)
+
+    The state contains "step", "accumulator_value" (n), and "z".
 
     Args:
         params: parameters, or dicts of parameters with their own options (see Optimizer).
-        lr: learning rate; 0 changes nothing.
+        lr: learning rate. With 0, a step changes neither weights nor states.
         weight_decay: factor of w in the gradient.
-        lr_power: exponent, 0 or less; -0.5: rates decrease with the root of the sum of squares.
+        lr_power: exponent, 0 or less. With -0.5, the rate is inversely proportional to sqrt(n).
         initial_accumulator_value: first value of n.
         lambda1: L1 regularization, which makes weights exactly 0.
         lambda2: L2 regularization.
-        beta: number that decreases the rates.
-        maximize: increase the objective instead.
+        beta: number added to n^p, which decreases the rate.
+        maximize: maximize the objective instead of minimizing it.
     """
 
     def __init__(self, params: Iterable, lr: float = 0.001, weight_decay: float = 0.0, lr_power: float = -0.5,

@@ -27,13 +27,13 @@ def _eager_only(what: str) -> None:
 
 def get_total_norm(tensors: Iterable[Tensor], norm_type: float = 2.0,
                    error_if_nonfinite: bool = False) -> Tensor:
-    """Return the norm of all values in several tensors together, 0-dim.
+    """Return the norm of all values in several tensors together, as a 0-dim tensor.
 
     Args:
         tensors: tensors of any shapes.
-        norm_type: 2, 1, any number above 0, or inf (the largest absolute value). Other values give, as in
-            PyTorch and OneFlow, the norm of the tensors' norms: -inf is the smallest absolute value, 0 counts
-            tensors that are not all 0.
+        norm_type: 2, 1, any number above 0, or inf (the largest absolute value). As in PyTorch and OneFlow,
+            other values give the norm of the tensors' norms. For example, -inf gives the smallest absolute
+            value, and 0 the number of tensors with a nonzero element.
         error_if_nonfinite: raise GradientError if the norm is infinite or NaN.
     """
     p = float(norm_type)
@@ -64,10 +64,10 @@ def _in_one_pass(tensors: list[Tensor]) -> Tensor | None:
 
 def clip_grad_norm_(parameters: Tensor | Iterable[Tensor], max_norm: float, norm_type: float = 2.0,
                     error_if_nonfinite: bool = False) -> Tensor:
-    """Scale the gradients by max_norm / (norm + 1e-6) if this is below 1, and return their norm, 0-dim.
+    """Scale the gradients by min(1, max_norm / (norm + 1e-6)), and return the norm before scaling.
 
     Args:
-        parameters: parameters; the norm is that of all their gradients together.
+        parameters: parameters, whose gradients together have the norm that is clipped.
         max_norm: largest norm.
         norm_type: order of the norm.
         error_if_nonfinite: raise an error if the norm is infinite or NaN.

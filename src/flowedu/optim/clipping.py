@@ -1,7 +1,8 @@
 """Gradient clipping: scaling of all gradients together so that their norm does not exceed a bound.
 
-The functions work on tensors and on values of a graph alike. OneFlow 0.4 (oneflow04/optim/clipping.py)
-divides by the norm in another way than PyTorch, so there are two rules. Both use the same sum of squares.
+The functions work on tensors and on values of a graph alike. OneFlow 0.4 and
+PyTorch divide by the norm in different ways, so there are two rules: oneflow04/optim/clipping.py and ByNorm.
+Both use the same sum of squares.
 """
 from __future__ import annotations
 
@@ -27,18 +28,18 @@ class ByNorm(NamedTuple):
     norm_type: float = 2.0
 
     def factor(self, gradients: Sequence[Any]) -> Any:
-        """Return the factor of the gradients, 0-dim."""
+        """Return the factor for the gradients, as a 0-dim value."""
         return self.share(total_norm(gradients, self.norm_type))
 
     def share(self, norm: Any) -> Any:
-        """Return the factor of gradients with this norm."""
+        """Return the factor for gradients with this norm."""
         return minimum(float(self.max_norm) / (norm + 1e-6), 1.0)
 
 
 def power_sum(gradients: Sequence[Any], norm_type: float = 2.0) -> Any:
-    """Return the sum of |x| to the power of norm_type over the values in all gradients, 0-dim.
+    """Return the sum of |x| to the power of norm_type over the values in all gradients.
 
-    For inf it is the largest |x|.
+    With norm_type inf, return the largest |x|. The result is a 0-dim value.
 
     16-bit gradients are summed in float32, because 256 squared overflows float16.
     """
@@ -56,7 +57,7 @@ def power_sum(gradients: Sequence[Any], norm_type: float = 2.0) -> Any:
 
 
 def total_norm(gradients: Sequence[Any], norm_type: float = 2.0) -> Any:
-    """Return the norm of the values in all gradients together, 0-dim."""
+    """Return the norm of the values in all gradients together, as a 0-dim value."""
     total = power_sum(gradients, norm_type)
     if norm_type == math.inf:
         return total

@@ -8,7 +8,7 @@ from flowedu.core.values import thread_state as ambient
 
 
 class ParamGroup(dict):
-    """{"params": list of parameters, "lr": ..., ...}. Options may be changed between steps."""
+    """Group of parameters and options: {"params": [...], "lr": ...}. Options may be changed between steps."""
 
     ready: Any = None               # values that `step` computed from the options, or None
 

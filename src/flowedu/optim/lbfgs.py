@@ -24,8 +24,8 @@ class LBFGS(Optimizer):
         lr: length of a step, or of the first trial of a line search.
         max_iter: iterations of one step().
         max_eval: calls of closure in one step(); default: 1.25 max_iter.
-        tolerance_grad: stop if no element of the gradient is larger.
-        tolerance_change: stop if no element of the step is larger.
+        tolerance_grad: stop if no element of the gradient has a larger absolute value.
+        tolerance_change: stop if no element of the step has a larger absolute value.
         history_size: number of stored steps.
         line_search_fn: "strong_wolfe"; default: None, no line search.
     """
@@ -68,7 +68,7 @@ class LBFGS(Optimizer):
             at += n
 
     def step(self, closure: Callable[[], Tensor] | None = None) -> Tensor:
-        """Make up to max_iter iterations and return the loss before them."""
+        """Make up to max_iter iterations and return the loss before the first one."""
         if closure is None:
             raise CallError("optim.LBFGS.step: it needs a closure",
                             expected="a function that computes the loss again",

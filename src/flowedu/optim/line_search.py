@@ -1,4 +1,4 @@
-"""Line search: finds a step length that satisfies the strong Wolfe conditions, with cubic interpolation."""
+"""Line search for a step length that satisfies the strong Wolfe conditions, with cubic interpolation."""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -9,7 +9,7 @@ from flowedu.tensor import Tensor
 
 
 class Point(NamedTuple):
-    """Length t of a step, with the loss, its gradient, and its slope along the direction there."""
+    """Step length t, and the loss, its gradient, and its slope along the direction after such a step."""
 
     t: float
     loss: float
@@ -18,7 +18,7 @@ class Point(NamedTuple):
 
 
 def cubic_minimum(a: Point, b: Point, bounds: tuple[float, float] | None = None) -> float:
-    """Return the minimum of the cubic through two points, inside the bounds (None: between them)."""
+    """Return the minimum of the cubic through two points, limited to the bounds (default: the points)."""
     low, high = bounds or sorted((a.t, b.t))
     d1 = a.slope + b.slope - 3 * (a.loss - b.loss) / (a.t - b.t)
     square = d1 * d1 - a.slope * b.slope
@@ -36,8 +36,9 @@ def strong_wolfe(at: Callable[[float], Point], start: Point, t: float, longest: 
                  c2: float = 0.9, tolerance: float = 1e-9, most: int = 25) -> tuple[Point, int]:
     """Return (a point that satisfies the strong Wolfe conditions, the number of calls of `at`).
 
-    Its loss is lower than start's by at least c1 times the decrease that the slope predicts, and its slope is
-    at most c2 of start's. `longest` is the largest element of the direction.
+    The loss at this point is lower than at `start` by at least c1 times the decrease that the slope predicts.
+    The absolute slope at this point is at most c2 times that at `start`. `longest` is the largest element of
+    the direction.
     """
     def too_high(p: Point, before: float) -> bool:
         return p.loss > start.loss + c1 * p.t * start.slope or p.loss >= before

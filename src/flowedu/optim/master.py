@@ -1,10 +1,10 @@
 """Master weights: the float32 copies that an optimizer keeps of 16-bit parameters, for any update rule.
 
-The next bfloat16 value after 1.0 is 1.0078, so a step of 0.001 is rounded away every time. The rule therefore
-updates the copy, where steps add up, and the parameter is the rounded copy. For a rule of either generation
-this is:
+The next bfloat16 value after 1.0 is 1.0078, so adding a step of 0.001 to a weight of 1.0 does not change the
+weight. The rule therefore updates the copy, in which small steps add up, and the parameter is the rounded
+copy. Rules of tensor optimizers and of job functions work in the same way:
 
-    copy = copy if round(copy) == w else w           what was written into the parameter since counts
+    copy = copy if round(copy) == w else w           use w if the program has written into it
     rule(lr, step, copy, float32(gradient), float32 states)
     w = round(copy)
 """
@@ -26,7 +26,7 @@ HEAD = 2                                         # inputs before those of the fi
 class WithMaster:
     """Update op with operands (w, g, copy, *states) per parameter, based on `op` with (w, g, *states).
 
-    A parameter of more than 16 bits is its own copy.
+    A parameter of more than 16 bits has no copy, and `op` updates it directly.
     """
 
     def __init__(self, op: Op):
@@ -37,7 +37,7 @@ class WithMaster:
         self.call(operands, self.complete(attrs))
 
     def call(self, operands: tuple, attrs: tuple) -> None:
-        """Make a step of tensors, or of values of a graph under construction."""
+        """Make a step on tensors, or on values of a graph under construction."""
         size = self.op.group + 1
         inner, narrow = list(operands[:HEAD]), []
         for i in range(HEAD, len(operands), size):

@@ -1,4 +1,4 @@
-"""Alias module of PyTorch's layout: `from flowedu.optim.optimizer import Optimizer`."""
+"""Alias module for an import path of PyTorch: `from flowedu.optim.optimizer import Optimizer`."""
 from flowedu.optim.base import Optimizer
 from flowedu.optim.group import ParamGroup
 

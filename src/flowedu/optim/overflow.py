@@ -16,7 +16,7 @@ from flowedu.core.values.spec import Spec
 
 
 def seed(spec: Spec, factor: Any = 1.0) -> Any:
-    """Return the gradient of a loss with which the backward pass starts: the factor everywhere."""
+    """Return the initial gradient of the backward pass: a value like the loss, filled with `factor`."""
     if isinstance(factor, float):
         return constant(shape=spec.shape, value=factor, dtype=spec.dtype)
     ones = constant(shape=spec.shape, value=1.0, dtype=spec.dtype)
@@ -24,7 +24,7 @@ def seed(spec: Spec, factor: Any = 1.0) -> Any:
 
 
 def divided(gradients: Sequence[Any], factor: Any) -> list[Any]:
-    """Return the gradients divided by a factor that is a value."""
+    """Return the gradients divided by `factor`, a tensor or a value of a graph."""
     inverse = reciprocal(reshape(factor, shape=()))
     return [g * _as(inverse, g.dtype) for g in gradients]
 
@@ -40,8 +40,7 @@ def all_finite(gradients: Sequence[Any]) -> Any:
 
 
 def step_or_none(step: Any, finite: Any) -> Any:
-    """Return the step number for the update ops, or -1, with which they change nothing (core/ops/update.py).
-    """
+    """Return the step number for the update ops, or -1 to make them skip the step (core/ops/update.py)."""
     return where(finite, step, constant(shape=(1,), value=-1, dtype=dt.int64))
 
 
@@ -50,8 +49,8 @@ def follow(scale: Any, good: Any, finite: Any, period: int, grown: Any, shrunk: 
 
     Args:
         finite: True if this step was good.
-        period: number of good steps in a row after which the factor is `grown`; after a bad step it is
-            `shrunk`.
+        period: number of good steps in a row after which the factor becomes `grown`. After a bad step it
+            becomes `shrunk`.
     """
     one, none, many = (constant(shape=(1,), value=n, dtype=dt.int64) for n in (1, 0, period))
     steps = add(good, one)

@@ -1,6 +1,6 @@
 """Formulas of learning rates, shared by flow.optimizer (job functions) and flow.optim.lr_scheduler (tensors).
 
-b is the initial rate, n the step, from 0. Values are computed in double precision.
+b is the initial rate, and n the step, from 0. Values are computed in double precision.
 
 | formula | rate | in flow.optimizer | in flow.optim.lr_scheduler |
 |---|---|---|---|
@@ -17,7 +17,7 @@ LinearCosineScheduler | |
 | half_cosine | low + (b - low) * (1 + cos(pi n/steps)) / 2 | | CosineAnnealingLR, CosineAnnealingWarmRestarts
 |
 
-`part` is n / steps, rounded down with a staircase; for MultiStepLR it is the number of milestones passed.
+`part` is n / steps, rounded down with `staircase`. For MultiStepLR it is the number of milestones passed.
 (The linear warm-up of flow.optimizer multiplies before it divides, so its last bit differs.)
 """
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Stochastic gradient descent.
 
-In the formulas of all optimizers, w is a parameter, g its gradient, and t = 1, ... the step.
+In the formulas of all optimizers, w is a parameter, g its gradient, and t = 1, 2, ... the step.
 """
 from __future__ import annotations
 
@@ -30,19 +30,24 @@ def rule(group: Mapping[str, Any], op: Op, attrs: dict, *states: State) -> Updat
 class SGD(Optimizer):
     """Stochastic gradient descent with momentum.
 
-    g += weight_decay * w; with momentum b = momentum * b + (1 - dampening) * g, initially 0; w -= lr * (b or
-    g). The state contains "momentum_buf" if momentum is not 0.
+    Each step computes
+
+        g += weight_decay * w
+        b = momentum * b + (1 - dampening) * g, where b is 0 before the first step
+        w -= lr * b
+
+    Without momentum, the step is w -= lr * g. The state contains "momentum_buf" if momentum is not 0.
 
     Args:
         params: parameters, or dicts of parameters with their own options (see Optimizer).
         lr: learning rate.
         momentum: decay of the running average b of gradients; 0: none.
-        dampening: share of g that is not added to b, from the first step on as in OneFlow (in PyTorch from
-            the second).
+        dampening: share of g that is not added to b. It applies from the first step on, as in OneFlow (in
+            PyTorch from the second step on).
         weight_decay: factor of w in the gradient.
-        nesterov: w -= lr * (g + momentum * b).
-        maximize: increase the objective instead.
-        contiguous_params, fused, foreach: no effect, with one warning.
+        nesterov: use the step w -= lr * (g + momentum * b).
+        maximize: maximize the objective instead of minimizing it.
+        contiguous_params, fused, foreach: accepted without effect; a warning is issued once.
         differentiable: must be False.
         master_weights: keep float32 copies of 16-bit parameters (see Optimizer).
     """

@@ -38,7 +38,7 @@ class Optimizer(base.Optimizer, metaclass=_Any):
 
     Args:
         params: parameters, (name, parameter) pairs, or dicts with "params" and their own options.
-        defaults: {option: value} of groups that do not set the option.
+        defaults: {option: value}, used by groups that do not set the option.
     """
 
     def __init__(self, params: Iterable, defaults: Mapping[str, Any]):
@@ -71,15 +71,15 @@ class Optimizer(base.Optimizer, metaclass=_Any):
     def keys(self, group: Mapping[str, Any]) -> set[str] | None:
         """Return the state keys of a parameter in a group with these options.
 
-        None: the program defines them.
+        None means that the program defines the keys.
         """
         return None
 
     def state_dict(self) -> dict:
         """Return {"state": {0: {key: tensor}, ...}, "param_groups": [{option: value, "params": numbers}]}.
 
-        Parameters are numbered in the order of the groups; those without a state are left out. The tensors
-        are live.
+        Parameters are numbered in the order of the groups. Those without a state are left out. The tensors
+        are not copies, so later steps change them.
         """
         numbers = {id(p): i for i, p in enumerate(self._parameters())}
         return {"state": {numbers[id(p)]: own for p, own in self.state.items() if own and id(p) in numbers},
@@ -91,7 +91,7 @@ class Optimizer(base.Optimizer, metaclass=_Any):
         """Restore states (copied) and options from a state_dict of PyTorch or flowedu.
 
         Raises:
-            StateError (a ValueError): the groups do not fit; nothing is changed.
+            StateError (a ValueError): the state belongs to other groups. The optimizer is then unchanged.
         """
         what = f"optim.{type(self).__name__}.load_state_dict"
         if "param_groups" not in state_dict or "state" not in state_dict:
@@ -140,7 +140,7 @@ class Optimizer(base.Optimizer, metaclass=_Any):
 
 
 class Counting(Optimizer):
-    """Optimizer that counts the steps of every parameter in which it has a gradient, in the state "step"."""
+    """Base class of optimizers whose state "step" counts the steps in which a parameter had a gradient."""
 
     def keys(self, group: Mapping[str, Any]) -> set[str]:
         return {"step", *(s.key for s in self.update_of(group).states)}
@@ -178,7 +178,7 @@ def single(value: float) -> Tensor:
 
 
 def no_rule(what: str) -> UnsupportedError:
-    """Return the error for an nn.Graph."""
+    """Return the error for an optimizer that nn.Graph does not support."""
     known = "SGD, Adam, AdamW, LAMB, RMSprop, Adagrad or Adadelta"
     return UnsupportedError(f"optim.{what}: not in an nn.Graph", got=what,
                             expected=f"a rule that graphs know: {known}",

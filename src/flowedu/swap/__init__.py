@@ -145,12 +145,12 @@ def load(file: Path, module: types.ModuleType) -> dict[str, Any]:
 
 
 def names(module: types.ModuleType) -> dict[str, Any]:
-    """Return the names of a module for an answer. Builtins such as `sum` hide ops of the same name."""
+    """Return the names of a module for an answer, except ops that would hide a builtin such as `sum`."""
     return {n: v for n, v in vars(module).items() if n.startswith("_") or not hasattr(builtins, n)}
 
 
 def target(module: types.ModuleType, path: str) -> tuple[Any, str, str]:
-    """Resolve a dotted path below a module to (owner, field, key). key: the input of a record's gradient."""
+    """Resolve a dotted path below a module to (owner, field, key). The key is the input of a gradient."""
     owner, parts = module, path.split(".")
     while len(parts) > 1 and not hasattr(owner, "rules"):
         owner = getattr(owner, parts.pop(0))
@@ -194,7 +194,7 @@ def inside(error: BaseException, yours: Callable) -> bool:
 
 
 def whose(name: str = "") -> str:
-    """Describe whose code runs: a line for demos, or for the object `name`."""
+    """Describe, in one line for demos, whose code runs, or whose code runs for the object `name`."""
     if name:
         matches = [f"{path}: {file}" for path, file in RUNNING.items() if f".{path}".endswith(f".{name}")]
         return matches[0] if matches else f"{name}: the library's"

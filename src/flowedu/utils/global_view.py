@@ -18,8 +18,8 @@ def to_global(input, placement=None, sbp=None, warn_on_non_tensor_leaf: bool = T
     """Convert every tensor in a nested structure to a global tensor.
 
     All ranks must call this function. Ranks outside the placement may pass any value, such as None; they get
-    the structure from the placement's first rank. A state that only one rank has loaded thus becomes global
-    on all ranks.
+    the structure from the placement's first rank. If only one rank has loaded a state, the state thus
+    becomes global on all ranks.
 
     Args:
         input: a tensor, a module (its tensors are replaced), or a nested dict, list, or tuple with tensors.

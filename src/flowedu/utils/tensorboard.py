@@ -185,7 +185,7 @@ def dashboard(log_dir: str | os.PathLike, path: str | os.PathLike | None = None)
         The path of the page.
 
     Raises:
-        ArgumentError: the folders contain no numbers.
+        ArgumentError: the folders contain no scalars.
     """
     from flowedu.show.dashboard import page
 

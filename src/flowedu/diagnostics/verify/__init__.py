@@ -57,7 +57,7 @@ def at_level(number: int) -> AbstractContextManager:
 
 @contextmanager
 def pass_checks(call: tuple[Graph, Callable]) -> Iterator[None]:
-    """Check a graph after one pass over it, given as (graph, pass). At level 0 this does nothing."""
+    """Check a graph after one pass, given as (graph, pass). At level 0, do nothing."""
     (graph, f), number = call, level()
     if not number:
         yield
@@ -91,7 +91,7 @@ def make_executor(plan: Plan, threads: int = 0) -> Executor:
 
 
 def check_compiled(compiled, args: tuple, kwargs: dict) -> None:
-    """Check a compiled nn.Graph: run all passes again on the graph as traced, and check its plan.
+    """Check a compiled nn.Graph: run all passes again on the traced graph, and check the plan.
 
     If arguments are given, also compare the results of one step with and without each pass.
     """

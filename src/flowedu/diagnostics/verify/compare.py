@@ -4,8 +4,8 @@ After each pass, a copy of the graph is stored. The first step runs all copies, 
 and the same random numbers, and compares the results of consecutive copies.
 
 Passes may change the order of additions, so results may differ by rounding errors. To estimate these
-errors, the traced step runs a second time, with every floating point input and variable changed by one
-rounding, eps. For a graph of n nodes, each of which rounds its results, results may differ by
+errors, the traced step runs a second time, with every floating point input and variable changed by the
+relative rounding error eps. For a graph of n nodes, each of which rounds its results, results may differ by
 
     FACTOR * n * (eps * largest magnitude of the result + largest change by the rounded inputs)
 
@@ -47,7 +47,7 @@ stages: WeakKeyDictionary[Graph, list[Stage]] = WeakKeyDictionary()
 def copy_graph(
     graph: Graph, calls: Sequence[tuple[Node, Sequence[GraphValue]]], outputs: Sequence[GraphValue]
 ) -> Graph:
-    """Return a graph with the sources of `graph` and copies of nodes, which passes may rewrite."""
+    """Return a graph with the sources of `graph` and copies of its nodes, because passes rewrite nodes."""
     new, table = Graph(graph.name), {}
     new.inputs, new.variables, new.hosts = dict(graph.inputs), dict(graph.variables), dict(graph.hosts)
     new.training, new.keeps = graph.training, graph.keeps

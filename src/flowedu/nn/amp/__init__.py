@@ -1,6 +1,7 @@
 """flow.amp: automatic mixed precision with 16-bit floats and float32.
 
-    scaler = flow.amp.GradScaler() with flow.amp.autocast("cpu", dtype=flow.float16):
+    scaler = flow.amp.GradScaler()
+    with flow.amp.autocast("cpu", dtype=flow.float16):
         loss = loss_of(model(x), y)
     scaler.scale(loss).backward()
     scaler.step(optimizer)

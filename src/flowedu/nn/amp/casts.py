@@ -1,6 +1,7 @@
-"""autocast: a block in which every op computes in the dtype that its list states (lists.py).
+"""autocast: a block in which lists of ops determine the dtype of each op (lists.py).
 
-It applies to eager ops and to graphs and jobs that are being built. Gradients follow from the casts.
+autocast applies to eager ops, and to graphs and jobs that are being built. The backward pass of a cast
+converts the gradient back.
 """
 from __future__ import annotations
 
@@ -75,17 +76,24 @@ class _Casts:
 
 
 class autocast:  # noqa: N801
-    """Context manager or decorator: products compute in a 16-bit dtype, and ops that need range in float32.
+    """Context manager or decorator for automatic mixed precision.
+
+    Products compute in a 16-bit dtype, and ops that need a wider range in float32 (lists.py).
 
     Args:
         device_type: "cpu" or "cuda", the device of the tensors.
-        dtype: float16 or bfloat16; default: bfloat16 on a CPU, float16 on a GPU.
-        enabled: False: no casts inside the block, even within an enabled block.
+        dtype: float16, bfloat16, or float32 (no casts); default: bfloat16 on a CPU, float16 on a GPU.
+        enabled: False makes no casts inside the block, even within an enabled block.
         cache_enabled: cast each parameter once in the outermost block.
 
-    Blocks nest. Backward computes in the dtypes of forward, inside or outside of a block. Errors:
-    ArgumentError for another device_type, DeviceError for a missing GPU, DTypeError for another dtype.
-    (PyTorch 2's; OneFlow 0.9 has the same.)
+    Raises:
+        ArgumentError: device_type is neither "cpu" nor "cuda".
+        DeviceError: there is no GPU.
+        DTypeError: dtype is not float16, bfloat16, or float32.
+
+    Note:
+        Blocks nest. The backward pass computes in the dtypes of the forward pass, inside or outside of a
+        block. PyTorch 2 and OneFlow 0.9 have the same interface.
     """
 
     def __init__(self, device_type: str = "cpu", dtype: dt.dtype | None = None, enabled: bool = True,

@@ -22,7 +22,9 @@ LARGEST = 3.4028234663852886e38                           # largest float32
 
 def scale_after(scale: float, good: int, overflows: Sequence[bool], growth: float, backoff: float,
                 interval: int) -> tuple[float, int]:
-    """Return the scale for the next step (at most the largest float32), and the good steps in a row.
+    """Return (the scale for the next step, the number of good steps in a row).
+
+    The scale grows up to the largest float32.
 
     Args:
         scale: scale of the last step.
@@ -49,11 +51,11 @@ class GradScaler:
         growth_factor: factor of the scale after `growth_interval` steps in a row without an overflow.
         backoff_factor: factor of the scale after an overflow.
         growth_interval: number of steps.
-        enabled: False: all methods pass their arguments through.
+        enabled: False makes all methods pass their arguments through.
 
     Raises:
-        ArgumentError: factors that do not fit.
-        CallError: methods in a wrong order.
+        ArgumentError: a factor is out of range.
+        CallError: methods are called in a wrong order.
 
     Note:
         nn.Graph.set_grad_scaler uses a scaler in graphs; graphs and eager steps share its state.
@@ -208,7 +210,7 @@ class GradScaler:
                 "growth_interval": interval, "_growth_tracker": self._good.item()} if self._enabled else {}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Load a result of state_dict, also one of PyTorch.
+        """Load a result of state_dict, from flowedu or PyTorch.
 
         Raises:
             ArgumentError: the state is empty, because the saved scaler was disabled.

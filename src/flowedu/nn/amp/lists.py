@@ -9,8 +9,8 @@ AS_FIRST: ops computed in the dtype of the first input.
 MIXED: ops that take 16-bit inputs together with float32 parameters without a cast, and write in place into
 the original tensor instead of a converted copy.
 
-All other ops compute in the dtype of their inputs, or in the wider one of two. (After PyTorch's lists for
-CUDA, as of 2.13. Ops that graph passes create from these already have their casts.)
+All other ops compute in the dtype of their inputs, or in the wider one of two. The lists are based on those
+of PyTorch 2.13 for CUDA. Ops created by graph passes are not listed, because their casts exist already.
 """
 from flowedu.core.ops.define import REGISTRY, Op
 

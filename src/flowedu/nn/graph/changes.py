@@ -1,9 +1,10 @@
 """Detection of changes in the Python state that `build` read, so that a stale trace is rebuilt.
 
-A trace contains decisions of Python code: numbers, modes, and the tensor an attribute refers to. Writes of
+A trace depends on values that Python code read: numbers, modes, and the tensors of attributes. Writes of
 attributes, requires_grad, hooks, seeds, and options increment one counter (core/values/thread_state.py,
-changes). A call of a graph compares this counter with the value of its last call. Only if they differ are the
-modules compared, and only if the modules differ is `build` traced again.
+changes). A call of a graph compares this counter with the value of its last call. If it has
+changed, the call compares the modules with a snapshot of their state. If they have changed as well, the call
+traces `build` again.
 """
 from __future__ import annotations
 
@@ -31,7 +32,7 @@ MISSING = object()
 
 
 class IdentityKey:
-    """Key that is equal only to a key of the same object, which it keeps alive."""
+    """Key that compares objects by identity and keeps its object alive."""
 
     __slots__ = ("value",)
 
@@ -45,7 +46,7 @@ class IdentityKey:
 
 
 def fingerprint(x, depth: int = 4):
-    """Return a fingerprint of x: the value of a number, string, or container, else its identity."""
+    """Return a fingerprint of x: the value of a number, string, or container, or the identity of x."""
     kind = type(x)
     if kind in (bool, int, str, bytes, type(None)):
         return kind, x
@@ -142,7 +143,7 @@ class StateSnapshot:
             for name, x in group.items() if name not in RATES}}
 
     def add(self, module, path: str) -> None:
-        """Add a module, and modules that its attributes hold without registering them."""
+        """Add a module, and the unregistered modules in its attributes."""
         if id(module) in self.parts:
             return
         own = attributes(module)
@@ -180,7 +181,7 @@ class StateSnapshot:
                     yield f"{path}.{name}", before.get(name, MISSING), now.get(name, MISSING)
 
     def settle(self, module, name: str, x: Tensor) -> None:
-        """Record that an attribute is only read, so that another tensor in it counts as a change."""
+        """Record that build only reads an attribute, so that assigning another tensor to it is a change."""
         self.rebound.discard((id(module), name))
         self.parts[id(module)][3][name] = fingerprint(x)
 

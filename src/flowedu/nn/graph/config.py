@@ -1,4 +1,4 @@
-"""GraphConfig: the switches of one graph (`self.config`). Names as in OneFlow 0.9."""
+"""GraphConfig: the switches of one graph (`self.config`). The names are those of OneFlow 0.9."""
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
@@ -13,7 +13,7 @@ from flowedu.nn.amp.casts import autocast
 
 
 class GraphConfig(Options):
-    """Options of a graph. A later change applies from the next call on, which traces build again."""
+    """Options of a graph. After a change of an option, the next call of the graph traces build again."""
 
     def __setattr__(self, name: str, value) -> None:
         super().__setattr__(name, value)
@@ -28,12 +28,12 @@ class GraphConfig(Options):
 
         Raises:
             ArgumentError: `value` is not a positive integer.
-            UnsupportedError: at the first call of the graph, if the loss of the batch does not follow from
-                those of its micro-batches: an op combines rows, or depends on their number or place. The
-                error names its line.
+            UnsupportedError: an op combines rows, or depends on their number or position, so that the losses
+                of the micro-batches do not determine that of the batch. The first call of the graph raises
+                it, with the line of the op.
 
         Note:
-            Build is traced on a micro-batch and on the whole batch; the two traces show which ops treat all
+            Build is traced on a micro-batch and on the whole batch. The two traces show which ops treat all
             rows alike. A BatchNorm layer in training normalizes each micro-batch separately, as in an eager
             loop, so its step differs from that of the whole batch. Random numbers are drawn for each
             micro-batch.
@@ -48,8 +48,7 @@ class GraphConfig(Options):
         self.accumulation = value
 
     def enable_amp(self, mode: bool = True, *, dtype: dt.dtype = dt.float16) -> None:
-        """Enable automatic mixed precision: build runs in flow.amp.autocast. OneFlow's CPU build ignores it.
-        """
+        """Run build in flow.amp.autocast (mixed precision). OneFlow's CPU build ignores this setting."""
         if dtype not in dt.HALVES:
             raise ArgumentError("enable_amp: dtype", expected="flow.float16 or flow.bfloat16",
                                 got=repr(dtype), fix="self.config.enable_amp(dtype=flow.bfloat16)")
@@ -99,17 +98,17 @@ class GraphConfig(Options):
 
     # ---- OneFlow's settings without an effect: the first call warns
     def enable_fused_model_update_cast(self, mode: bool = True) -> None:
-        """Accept the setting; weights have no 16-bit copy that an update could also write."""
+        """Accept the setting without effect; weights have no 16-bit copy for updates to write."""
         if mode:
             self._nothing("enable_fused_model_update_cast", "weights have no copy in half precision")
 
     def enable_cudnn_conv_heuristic_search_algo(self, mode: bool = True) -> None:
-        """Accept the setting; flowedu does not use cuDNN."""
+        """Accept the setting without effect; flowedu does not use cuDNN."""
         if mode:
             self._nothing("enable_cudnn_conv_heuristic_search_algo", "there is no cuDNN")
 
     def enable_straighten_algorithm(self, mode: str = "SpeedFirst") -> None:
-        """Accept the names of OneFlow's algorithms; calls always run in the order of build."""
+        """Accept OneFlow's algorithm names without effect; calls always run in the order of build."""
         if mode not in ("Disable", "SpeedFirst", "MemoryFirst", "OverlapCpuGpu"):
             raise ArgumentError("enable_straighten_algorithm: mode", got=repr(mode),
                                 expected="Disable, SpeedFirst, MemoryFirst or OverlapCpuGpu")
@@ -117,7 +116,7 @@ class GraphConfig(Options):
             self._nothing("enable_straighten_algorithm", "calls have the order in which build makes them")
 
     def set_outputs_buffer_size(self, value: int = 2) -> None:
-        """Accept the setting; every call returns new tensors, so there is no output buffer."""
+        """Accept the setting without effect; every call returns new tensors, not those of a buffer."""
         if not isinstance(value, int) or value < 1:
             raise ArgumentError("set_outputs_buffer_size: value", expected="1, 2, 3, ...", got=repr(value))
         self.outputs_buffer_size = value
@@ -128,9 +127,8 @@ class GraphConfig(Options):
                     shard_restore_level: int = 1) -> None:
         """Enable ZeRO: split broadcast parameters along an axis of their placement (distributed/zero.py).
 
-        Their optimizer states are split as well, and their consumers gather them. After the first call of the
-        graph they are
-        split(0). On one device it has no effect.
+        The optimizer states of these parameters are split as well, and ops that read a parameter gather it.
+        After the first call of the graph, the parameters are split(0). On one device, ZeRO has no effect.
 
         Args:
             mode: True to enable it.
@@ -155,22 +153,22 @@ class GraphConfig(Options):
     def enable_auto_parallel(self, mode: bool = True) -> None:
         """Choose the splits of all ops together, so that few bytes move (distributed/auto).
 
-        Without it, the splits are chosen op by op. On one device it has no effect.
+        Without this setting, the splits are chosen op by op. On one device it has no effect.
         """
         self.auto_parallel = bool(mode)
 
     def enable_auto_parallel_ignore_user_sbp_config(self, mode: bool = True) -> None:
         """Let enable_auto_parallel also choose the sbp of trained parameters.
 
-        They keep it after the first call. Inputs, and to_global in build, keep their sbp.
+        The parameters keep the chosen sbp after the first call. Inputs, and results of to_global in build,
+        keep their own sbp.
         """
         self.auto_parameters = bool(mode)
 
     def set_auto_parallel_computation_cost_ratio(self, ratio: float = 1.0) -> None:
         """Set the bytes per unit of work for enable_auto_parallel.
 
-        One unit is the time of reading one element or of eight multiplications. OneFlow's ratio has another
-        unit.
+        A unit of work is one element read or eight multiplications. OneFlow's ratio has another unit.
         """
         if not ratio > 0:
             raise ArgumentError("set_auto_parallel_computation_cost_ratio: ratio",
@@ -178,17 +176,17 @@ class GraphConfig(Options):
         self.auto_ratio = float(ratio)
 
     def set_auto_parallel_wait_time(self, cost: float) -> None:
-        """Accept the setting; devices of one machine do not wait for a network."""
+        """Accept the setting without effect; devices of one machine do not wait for a network."""
         if cost:
             self._nothing("set_auto_parallel_wait_time", "devices of one machine do not wait for a network")
 
     def enable_auto_parallel_trunk_algo(self, mode: bool = True) -> None:
-        """Accept the setting; flowedu solves the whole graph as one problem."""
+        """Accept the setting without effect; flowedu solves the whole graph as one problem."""
         if mode:
             self._nothing("enable_auto_parallel_trunk_algo", "the whole graph is searched as one problem")
 
     def enable_auto_parallel_sbp_collector(self, mode: bool = True) -> None:
-        """Accept the setting; the search already shares one converted value among all its consumers."""
+        """Accept the setting without effect; consumers always share one converted value."""
         if mode:
             self._nothing("enable_auto_parallel_sbp_collector",
                           "a value brought to a layout always serves all its readers")

@@ -17,7 +17,7 @@ from flowedu.errors import UnsupportedError
 def attributes_kept(tracer, blocks: Iterable) -> Iterator[None]:
     """Return a context in which an assigned buffer (`self.count = self.count + 1`) stays the same tensor.
 
-    Every run writes the new value into it. If build raises, everything is restored.
+    Every run writes the new value into that tensor. If build raises an error, the buffers are restored.
 
     Raises:
         UnsupportedError: the new value has another shape or dtype.

@@ -1,10 +1,9 @@
-"""Equal parts of a call: its local calls on k devices, if k divides the split axes.
+"""Split of a call into k equal local calls, one per device, if k divides the split axes.
 
-rows.py compares a micro-batch with them. The rules are those of core/sbp for one row of devices, read in one
-direction:
-the layouts of the inputs are known, and the layouts of the outputs follow. This file does not call
-core/sbp/signature.py and core/sbp/sbp.py, which contain exercises of chapter 6; gradient accumulation belongs
-to chapter 5.
+rows.py compares the call of a micro-batch with such a local call. The rules are those of core/sbp for one row
+of devices. They are used in one direction only, from the layouts of the inputs to those of the outputs.
+Gradient accumulation belongs to chapter 5, so this file uses no function of core/sbp that is an exercise of
+chapter 6.
 """
 from __future__ import annotations
 
@@ -21,7 +20,7 @@ Layouts = tuple[str, ...]                              # "B", "P", "Pmax", "S0",
 
 
 def keeps_factors(a: dtype, y: dtype) -> bool:
-    """Return True if a multiple of a value of dtype `a` stays one as dtype `y`: floats are not rounded to integers."""
+    """Return True if a cast from dtype `a` to `y` preserves factors; rounding to integers does not."""
     return y.is_floating_point or not (a.is_floating_point or y is bool_)
 
 

@@ -42,7 +42,7 @@ def no_collection() -> Iterator[None]:
 
 
 def check_debug_options(options: dict) -> None:
-    """Check the options of nn.Graph(...) and debug(...): warn once about OneFlow's, refuse others."""
+    """Check the options of nn.Graph(...) and debug(...): warn once about those of OneFlow, reject others."""
     for name in options:
         if name not in DEBUG_OPTIONS:
             raise CallError(f"nn.Graph.debug: unknown option {name!r}", expected=", ".join(DEBUG_OPTIONS),
@@ -66,7 +66,7 @@ class Graph(core.TracedGraph):
 
         loss = Train()(x, y)
 
-    The first call traces build and compiles; every call runs the whole step, including the updates.
+    The first call traces and compiles build. Every call runs the whole step, including the updates.
     Parameters remain the module's own tensors and contain the new values after a step. If a mode, attribute,
     parameter, option, or seed has changed, the next call traces build again and reports this on stderr
     (OneFlow does not). Attributes: name; config (GraphConfig); training, is_compiled.
@@ -116,7 +116,7 @@ class Graph(core.TracedGraph):
         super().add_optimizer(optim, lr_sch=lr_sch)
 
     def set_grad_scaler(self, grad_scaler: GradScaler) -> None:
-        """Let every step scale its loss, check for overflows, and skip a step with one (scaling.py).
+        """Let every step scale its loss, and skip its updates if a gradient overflows (scaling.py).
 
         Eager code with scale, step, and update can continue with the same scaler. Schedules count the steps
         that were not skipped.
@@ -276,8 +276,8 @@ class Graph(core.TracedGraph):
         The step runs several times; no variable changes.
 
         Returns:
-            A flowedu.show.timeline.Timeline, which a notebook draws, with `.save("step.json")` for
-            chrome://tracing.
+            A flowedu.show.timeline.Timeline. A notebook displays it as a drawing, and `.save("step.json")`
+            writes a file for chrome://tracing.
         """
         from flowedu.show.timeline import timeline
         return timeline(*measurable(self._need_compiled("timeline"), args, kwargs, "timeline"))

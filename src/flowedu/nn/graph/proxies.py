@@ -44,7 +44,8 @@ class GraphModule(ModuleBlock):
     def set_stage(self, stage_id: int | None = None, placement=None) -> None:
         """Set the pipeline stage of this module, and its devices.
 
-        Global tensors passed to the module are moved to these devices. to_global places the parameters.
+        Global tensors passed to the module are moved to these devices. set_stage does not move the
+        parameters; use to_global for them.
 
         Args:
             stage_id: number of the stage, from 0; default: unchanged.
@@ -96,9 +97,9 @@ def unwrap(value):
 
 
 class ProxyModule:
-    """Value of `graph.model`: the module, with `.to(GraphModule)` in addition.
+    """Proxy of a module, the value of `graph.model`, with `.to(GraphModule)` in addition.
 
-    Assigned and deleted attributes and items are those of the module.
+    Assignments and deletions of attributes and items apply to the module.
 
     Args:
         block: block of the module.
@@ -108,7 +109,7 @@ class ProxyModule:
         object.__setattr__(self, "_block", block)
 
     def to(self, *args, **kwargs):
-        """Return the module for nn.Module, its block for GraphModule; pass anything else to the module."""
+        """Return the module for nn.Module, its block for GraphModule; otherwise call `to` of the module."""
         if len(args) == 1 and isinstance(args[0], type):
             if issubclass(args[0], GraphModule):
                 return self._block
@@ -182,8 +183,8 @@ class ProxyModule:
 class ProxyTensor:
     """Value of `graph.model.weight` outside build.
 
-    `.to(flow.Tensor)` is the tensor, `.to(GraphTensor)` its name and kind. Everything else, including
-    operators and assignments, is that of the tensor.
+    `.to(flow.Tensor)` returns the tensor, and `.to(GraphTensor)` its name and kind. Everything else,
+    including operators and assignments, applies to the tensor.
     """
 
     def __init__(self, tensor: Tensor, handle: GraphTensor):

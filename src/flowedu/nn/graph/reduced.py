@@ -1,10 +1,9 @@
 """Split of the loss of a batch into one part per micro-batch, for gradient accumulation.
 
-The gradient of the loss is a sum over micro-batches times a factor, if the loss is a sum over rows times that
-factor: 1
-for a sum, 1 / k for a mean. If a sum is divided by a count of the batch (labels that are not ignored), each
-part is computed again with the count of all micro-batches; counts must not depend on parameters. Other losses
-are refused.
+If the loss is a factor times a sum over rows, its gradient is that factor times a sum over micro-batches. The
+factor is 1 for a sum and 1 / k for a mean. The sum may be divided by a count of the batch, such as the number
+of labels that are not ignored. Each part is then computed again with the count of all micro-batches. Counts
+must not depend on parameters. Other losses raise UnsupportedError.
 """
 from __future__ import annotations
 
@@ -48,7 +47,7 @@ class LossSplit:
 
     # ---- analysis of the loss
     def scale(self, v: GraphValue) -> float | None:
-        """Return f if `v` of the batch is f times the sum of `v` over micro-batches, else None."""
+        """Return f if `v` of the batch is f times the sum of `v` over the micro-batches; otherwise None."""
         state = self.rows.state(v)
         if state == MIXED:
             raise self._mixes_rows(v)
@@ -114,7 +113,7 @@ class LossSplit:
 
     # ---- recomputation of the loss
     def make_part(self, v: GraphValue, table: dict) -> GraphValue:
-        """Append a micro-batch's part of `v`; all parts add up to `v` of the whole batch.
+        """Append a micro-batch's part of `v`, so that all parts add up to `v` of the whole batch.
 
         `table` maps values of the first micro-batch to those of this one.
         """
@@ -134,7 +133,7 @@ class LossSplit:
         return self._call(node, [self.make_part(a, table), self.make_whole(b, table)])
 
     def make_whole(self, v: GraphValue, table: dict | None = None) -> GraphValue:
-        """Append `v` of the whole batch; `v` does not depend on parameters, or not on rows."""
+        """Append `v` of the whole batch, where `v` does not depend on parameters, or not on rows."""
         state, factor = self.rows.state(v), self.rows.factor(v)
         if state == SAME:
             return _times(v if table is None else table.get(v, v), factor)

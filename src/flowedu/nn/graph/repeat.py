@@ -52,7 +52,7 @@ class ForgetfulTracer(LoggingTracer):
     def grad(self, outputs: list, inputs: list, gradients: list, create_graph: bool) -> list:
         """Compute `flow.autograd.grad` in build: append the backward nodes immediately.
 
-        Inputs without a path get None.
+        Inputs on which the outputs do not depend get None.
         """
         seeds = []
         for y, g in zip(outputs, gradients):
@@ -74,7 +74,7 @@ class RepeatingCompiled(LoggingCompiled):
 
     Attributes:
         cuts: micro-batches of every input.
-        parts: for each micro-batch, its values by those of the first, and its gradients.
+        parts: for each micro-batch, {value of the first micro-batch: its value}, and its gradients.
         batch_parts: number of devices over which the batch is split.
     """
 

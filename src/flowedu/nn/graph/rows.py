@@ -1,8 +1,9 @@
-"""Analysis of which values of build keep the rows of a batch apart, for gradient accumulation.
+"""Analysis of the values of build whose rows each depend on one row of the batch, for gradient accumulation.
 
-Build is traced on the first micro-batch and on the whole batch. A call keeps rows apart if, by the record of
-its op, the call of the micro-batch is the part of the call of the whole batch that one of k devices executes
-(equal_parts.py). So the safe calls follow from the axis equations of the records; everything else mixes rows.
+Build is traced on the first micro-batch and on the whole batch. A call keeps rows separate if the call on the
+micro-batch is the part of the call on the whole batch that one of k devices executes. The record of the op
+determines this part (equal_parts.py). The axis equations of the records thus determine the safe calls. All
+other calls are treated as mixing rows.
 """
 from __future__ import annotations
 
@@ -34,8 +35,8 @@ class RowAnalysis:
         states: {value: state}, without the values that are SAME.
         factors: {value: ratio of its values in the whole batch to those in a micro-batch}, without ratios of
             1.
-        blocks: {value: sizes of its blocks of rows}, if the rows are not in the order of the batch; () fits
-            any blocks, because all rows are equal.
+        blocks: {value: sizes of its blocks of rows}, if the rows are not in the order of the batch. () means
+            that all rows are equal, so that any blocks fit.
         culprits: {mixed value: the node that mixes rows, or the variable that differs}.
 
     Args:

@@ -1,4 +1,4 @@
-"""Loss scale of a graph (nn.Graph.set_grad_scaler): an eager GradScaler's work as part of the plan.
+"""Loss scaling in a graph (nn.Graph.set_grad_scaler), as part of the plan of the graph.
 
 Backward starts with the scale instead of 1, and the gradients are divided by the scale before clipping. If a
 gradient is infinite or NaN, the updates get a step below 0 and change nothing, the optimizers do not count
@@ -26,7 +26,7 @@ class ScalingTracer(ForgetfulTracer):
 
     Attributes:
         factor: the value of the scale, or None.
-        finite: value that is True if the gradients are finite, set once they exist.
+        finite: value that is True if the gradients are finite; None before the backward pass.
     """
 
     factor: GraphValue | None = None
@@ -70,7 +70,7 @@ class ScalingCompiled(RepeatingCompiled):
 
     def differentiate(self, targets: Sequence[GraphValue],
                       watched: Sequence[GraphValue]) -> tuple[Sequence, Sequence]:
-        """Return the gradients; those of `watched` values keep the scale."""
+        """Return the gradients; those of `watched` values are not divided by the scale."""
         scaler, tracer = self.owner._scaler, self.tracer
         if scaler is None or not scaler.is_enabled():
             return super().differentiate(targets, watched)

@@ -29,8 +29,8 @@ MADE = "System-Train-GradScaler-Made"            # True if the last run made its
 def state_dict(graph, destination: dict | None = None) -> dict:
     """Return {name of a module attribute: its state_dict} and the states of the optimizers.
 
-    The latter are `<parameter>-momentum` and the like, `System-Train-TrainStep`, and `FreeEagerTensor-n`, as
-    far as known.
+    The states of the optimizers have names such as `<parameter>-momentum`. `System-Train-TrainStep` and free
+    tensors, `FreeEagerTensor-n`, are included if they exist already.
     """
     found = OrderedDict() if destination is None else destination
     for name, block in graph._blocks.items():
@@ -71,10 +71,10 @@ def _places(graph) -> Iterator[tuple]:
 
 
 def load_state_dict(graph, state: dict, strict: bool = True) -> None:
-    """Load the parts of modules and optimizers; free tensors wait for the first call.
+    """Load the states of modules and optimizers; free tensors are loaded at the first call.
 
     Raises:
-        CheckError: the graph was called already, or a tensor belongs to nothing.
+        CheckError: the graph was called already, or a name in `state` is not a module of the graph.
     """
     if graph._compiled is not None:
         raise CheckError("nn.Graph's state dict can only be loaded before the first call of a graph",
@@ -95,7 +95,7 @@ def load_state_dict(graph, state: dict, strict: bool = True) -> None:
 
 
 def give_to_optimizers(graph) -> None:
-    """Pass their parts of a loaded state to the optimizers and schedulers."""
+    """Pass the states of the optimizers, schedulers, and scaler to them."""
     states = graph._states
     for name, optimizer, p, group, s in _places(graph):
         if name in states:

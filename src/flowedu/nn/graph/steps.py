@@ -1,4 +1,4 @@
-"""Steps of a graph as steps of its optimizers and schedulers, with their counters and rates."""
+"""Steps of the optimizers and schedulers of a graph, which each run of the graph makes."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -9,7 +9,7 @@ class Steps:
     """Work before and after each run of a graph.
 
     Args:
-        entries: (optimizer, scheduler or None) pairs. The executor counts for the first optimizer.
+        entries: (optimizer, scheduler or None) pairs. The executor counts the steps of the first optimizer.
     """
 
     def __init__(self, entries: Sequence[tuple]):
@@ -20,7 +20,7 @@ class Steps:
             scheduler.lr_at(0.0, 0)
 
     def around(self, program) -> Callable[[tuple], list]:
-        """Return a wrapper of program.run."""
+        """Return a function that runs the program and then makes the steps."""
         plain = program.run
 
         def run(arguments: tuple) -> list:
@@ -38,7 +38,7 @@ class Steps:
         return run if self.schedulers or len(self.counts) > 1 or self.made is not None else plain
 
     def end(self) -> None:
-        """Finish a step."""
+        """Count a step of the other optimizers, and make a step of the schedulers."""
         for count in self.counts[1:]:
             count += 1
         for scheduler in self.schedulers:

@@ -62,7 +62,7 @@ class TimedCompiled(WritingCompiled):
 
 
 def format_times(compiled: TimedCompiled, made: Mapping[str, float]) -> list[str]:
-    """Return lines about the first call, in milliseconds; `made` is `spent` of the graph that runs."""
+    """Return lines about the first call, in milliseconds; `made` is `spent` of the graph that is run."""
     own = compiled.spent
     passes = {what.removeprefix("pass "): s for what, s in made.items() if what.startswith("pass ")}
     found = {**own, **made, "passes": sum(passes.values())}

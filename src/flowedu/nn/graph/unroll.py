@@ -1,8 +1,9 @@
 """Gradient accumulation and activation checkpointing, which run a part of a graph again.
 
-Accumulation traces build on one micro-batch and then appends the same nodes for each of the others, every
-time followed by their backward pass, so that only one micro-batch's activations are alive at a time.
-Checkpointing drops the values of a module and appends its nodes again where the backward pass needs them.
+Accumulation traces build on one micro-batch, and then appends the same nodes for each of the others. The
+backward pass of a micro-batch follows its forward nodes, so that the activations of only one micro-batch are
+alive at a time. Checkpointing drops the values of a module and appends its nodes again where the backward
+pass needs them.
 """
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ recompute = define("recompute(x) -> y", Meaning(lambda x: "{0}->{0}".format(axes
 
 
 class Recomputed:
-    """Record for the backward pass: the node's op and attributes, with recomputed values."""
+    """Record of a call for the backward pass, with the node's op and attributes and recomputed values."""
 
     def __init__(self, node: Node, inputs: tuple, outputs: tuple):
         self.op, self.attrs = node.op, node.attrs
@@ -35,7 +36,7 @@ class Recomputed:
 class Checkpoint:
     """One call of a module with activation_checkpointing.
 
-    `again(node)` appends the module's nodes a second time at its first call.
+    The first call of `again(node)` appends the module's nodes a second time.
     """
 
     def __init__(self, tracer):
@@ -61,8 +62,8 @@ class Checkpoint:
 def micro_slices(tracer, value: GraphValue, k: int, name: str, devices: int = 1) -> list[GraphValue]:
     """Cut a value into k equal parts along axis 0.
 
-    A batch that is split over `devices` devices is cut on each of them, so that no row moves. With 8 rows on
-    two devices, the first of two micro-batches has rows 0, 1, 4, 5.
+    If a batch is split over `devices` devices, each device cuts its own rows, so that no row moves. With 8
+    rows on two devices, the first of two micro-batches has rows 0, 1, 4, 5.
     """
     if not value.shape or value.shape[0] % k:
         raise ShapeError(f"set_gradient_accumulation_steps({k}): {name} cannot be cut into {k} equal parts "
@@ -110,11 +111,12 @@ def repeat_forward(tracer, nodes: Sequence[Node], table: dict[GraphValue, GraphV
 
 def over_micro_batches(tracer, cuts: Sequence[Sequence[GraphValue]], differentiate: Callable,
                        k: int) -> list[tuple]:
-    """Return [(table, gradients)] of each micro-batch; a table maps values of the first to those of this one.
+    """Return [(table, gradients)], where a table maps values of the first micro-batch to those of another.
 
     Args:
-        cuts: the slices of every input; build was traced on the first of each, after they were made.
-        differentiate: (nodes, table) -> gradients.
+        cuts: the slices of every input, which come before the nodes of build. Build was traced on the first
+            slices.
+        differentiate: function (nodes, table) -> gradients.
     """
     nodes = tracer.graph.nodes
 

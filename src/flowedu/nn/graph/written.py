@@ -1,8 +1,8 @@
 """Writes of `build` outside the graph: in-place writes to inputs, and attributes assigned a new tensor.
 
-Inputs: the new value of an input is copied into the caller's tensor after the run. Attributes (`self.cache =
-self.cache + x`, `self.seen = x.mean()`): after every run the module has a fresh tensor with the new value, as
-if forward had run. From the second trace on, the graph reads its own tensor instead of such an attribute.
+The new value of an input is copied into the caller's tensor after the run. After every run, an assigned
+attribute (`self.cache = self.cache + x`, `self.seen = x.mean()`) contains a new tensor with the new value, as
+in eager code. From the second trace on, the graph reads its own tensor instead of such an attribute.
 Every run first copies the attribute's current value into that tensor.
 """
 from __future__ import annotations
@@ -48,7 +48,7 @@ class WatchfulTracer(ScalingTracer):
         return super().call_unregistered(module, args, kwargs)
 
     def write(self, x: Tensor, z: Tensor) -> None:
-        """Record that the eager tensor x gets the value z, now in the trace and in memory after each run."""
+        """Record that x gets the value z, in the trace from now on, and in memory after each run."""
         target = self.value_of(x)
         while target.kind == "node":                     # written before in this build
             target = self.origin[target]
@@ -73,8 +73,8 @@ class Attribute:
     """Attribute to which build assigns another tensor, or that it reads through a substitute tensor.
 
     Attributes:
-        own: the substitute that the graph reads; None: the attribute itself, because the first trace did not
-            know that it changes.
+        own: the substitute that the graph reads. None means that the graph reads the attribute itself,
+            because the first trace could not predict that it changes.
         out: the value that a run writes.
         in_place: True if `own` and the attribute's tensor were written in place.
     """
@@ -102,11 +102,11 @@ class WritingCompiled(ScalingCompiled):
 
     Attributes:
         seen: the state before build ran.
-        exits: (number of the input, position of its new value in `fetched`).
-        rebound: the attributes.
-        random: True if it draws random numbers that do not follow from the number of steps.
+        exits: list of (number of an input, position of its new value in `fetched`).
+        rebound: list of `Attribute`, the attributes that build assigns.
+        random: True if the graph draws random numbers that the number of steps does not determine.
         at: the count of changes at the last check.
-        stamp: the same, or None if a call must always check `seen`.
+        stamp: equal to `at`, or None if every call must check `seen`.
         once: the reason why this graph can run only once, or None.
     """
 
@@ -163,7 +163,7 @@ class WritingCompiled(ScalingCompiled):
 
     def differentiate(self, targets: Sequence[GraphValue],
                       watched: Sequence[GraphValue]) -> tuple[Sequence, Sequence]:
-        """Return the gradients; a parameter that build writes gets the sum over all its values."""
+        """Return the gradients; that of a parameter that build writes is the sum over all its values."""
         versions = [[v, *self.tracer.versions.get(v, ())] for v in targets]
         grads, diffs = super().differentiate([v for values in versions for v in values], watched)
         remaining = iter(grads)
@@ -209,7 +209,7 @@ class WritingCompiled(ScalingCompiled):
         return result
 
     def current(self, changes: int) -> None:
-        """Mark the state before build as still current at this count of changes."""
+        """Record that the state before build is still current at this count of changes."""
         self.at = changes
         self.stamp = None if self.seen.mutable or self.once else changes
 

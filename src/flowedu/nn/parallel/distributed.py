@@ -5,8 +5,8 @@
     loss.backward()                                  # every .grad is now the same on all ranks
 
 Gradients are sent in buckets of a few parameters. The last parameters come first, because the backward pass
-reaches them first, and a bucket is sent while the backward pass continues. All ranks start the buckets in the
-same order, independent of the parameters they use.
+reaches them first, and a bucket is sent while the backward pass continues. All ranks send the buckets in the
+same order, even if they use different parameters.
 """
 from __future__ import annotations
 
@@ -133,8 +133,8 @@ def DistributedDataParallel(module: Module, *, broadcast_buffers: bool = True, b
     """Make the backward pass of `module` store the mean gradient over the ranks in each .grad.
 
     The output of the module may be a tensor, or tuples, lists, and dicts with tensors in them. Every rank
-    calls forward and backward equally often. If a rank does not use a parameter, its gradient on that rank is
-    zero.
+    must call forward and backward the same number of times. If a rank does not use a parameter, its
+    gradient on that rank is zero.
 
     Args:
         module: module with the same structure on all ranks.

@@ -28,10 +28,10 @@ class Joining:
         self.share = 1 / buckets.comm.size
 
     def exchange(self, works: bool, reduces: bool = False, sends: bool = False) -> np.ndarray:
-        """Return how many ranks have a batch, will reduce gradients, and send buffers.
+        """Return the numbers of ranks that have a batch, will reduce gradients, and send buffers.
 
         Raises:
-            CommError: a rank has no batch left, and `throw` is True.
+            CommError: some rank has no batch left, and `throw` is True.
         """
         counts = self.buckets.comm.all_reduce(np.array([works, reduces, sends], np.int64), what=WHAT)
         if self.throw and 0 < counts[0] < self.buckets.comm.size:
@@ -44,7 +44,9 @@ class Joining:
         return counts
 
     def shadow_others(self) -> None:
-        """Join the others' collectives until all ranks are done; then copy the parameters of one of the last.
+        """Join the collectives of other ranks until all ranks are done.
+
+        Then take the parameters of a rank that finished last.
         """
         comm, last = self.buckets.comm, True
         while (counts := self.exchange(False))[0]:
@@ -64,7 +66,7 @@ class Joining:
 
 @contextmanager
 def joined(buckets: Buckets | None, by_all: bool, enable: bool, throw: bool) -> Iterator[None]:
-    """Return the context of join(). If the block raises, it waits for no rank."""
+    """Return the context of join(). If the block raises an error, it does not wait for other ranks."""
     if buckets is None or not enable:
         yield
         return

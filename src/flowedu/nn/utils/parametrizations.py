@@ -17,8 +17,7 @@ from flowedu.tensor.reductions import vector_norm
 
 # ---- weight_norm: separate length and direction
 def norm_except(v: Tensor, dim: int | None) -> Tensor:
-    """Return the norm of v over all axes except `dim`, which keeps its size; None: the norm of all elements.
-    """
+    """Return the norm of v over all axes except `dim`, with keepdim, or of all elements for None."""
     if dim is None:
         return vector_norm(v)
     return vector_norm(v, 2, tuple(i for i in range(v.ndim) if i != dim % v.ndim), True)
@@ -44,7 +43,7 @@ def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Mo
     Args:
         module: layer to change.
         name: name of the weight.
-        dim: axis whose positions have separate lengths; None: one length for the whole weight.
+        dim: axis along which each position has its own length; None uses one length for the whole weight.
 
     Returns:
         The module.

@@ -32,7 +32,7 @@ def computed(module: Module, name: str, read: Callable, write: Callable | None =
 
 
 def uncomputed(module: Module, name: str) -> None:
-    """Remove such a property; a module without any has its original class again."""
+    """Remove a property of `computed`; without any, the module has its original class again."""
     _give(module, {key: value for key, value in _properties(module).items() if key != name}, "Parametrized")
 
 

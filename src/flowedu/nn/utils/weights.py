@@ -1,4 +1,4 @@
-"""Older forms of weight_norm and spectral_norm, whose parts are parameters of the module itself."""
+"""Older forms of weight_norm and spectral_norm, which register new parameters in the module itself."""
 from __future__ import annotations
 
 from flowedu.core.layers.module import Module
@@ -17,7 +17,7 @@ def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Mo
     Args:
         module: layer to change.
         name: name of the weight.
-        dim: axis whose positions have separate lengths; None: one length for the whole weight.
+        dim: axis along which each position has its own length; None uses one length for the whole weight.
 
     Returns:
         The module.

@@ -4,8 +4,8 @@
     for ...:
         ...; optimizer.step(); scheduler.step()
 
-A step is one call of `scheduler.step()`, usually one per batch. In an nn.Graph, add_optimizer(...,
-lr_sch=...) does it.
+A step is one call of `scheduler.step()`, usually one per batch. An nn.Graph makes the steps itself after
+`self.add_optimizer(optimizer, lr_sch=scheduler)`.
 """
 from flowedu.optim.lr_scheduler.base import LambdaLR, LRScheduler, MultiplicativeLR
 from flowedu.optim.lr_scheduler.composed import ChainedScheduler, SequentialLR, WarmUpLR

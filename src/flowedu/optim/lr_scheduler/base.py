@@ -17,9 +17,10 @@ class LRScheduler:
     Attributes: optimizer, last_step (also as last_epoch, PyTorch's name), base_lrs, verbose.
 
     Args:
-        optimizer: optimizer whose groups get the rates. Their rate when the first scheduler is constructed is
-            their `initial_lr`.
-        last_step: number of steps done before; -1: none, and the rates of step 0 are set immediately.
+        optimizer: optimizer whose groups get the rates. The rate of a group when its first scheduler is
+            constructed is stored in the group as `initial_lr`.
+        last_step: index of the last step made, to resume a schedule; default: -1, start at step 0. The
+            constructor sets the rates of step last_step + 1.
         verbose: print every rate.
     """
 
@@ -61,8 +62,7 @@ class LRScheduler:
     def step(self) -> None:
         """Advance by one step and set the rates.
 
-        If an nn.Graph with this schedule has made the step already, nothing changes, and one warning is
-        issued.
+        If an nn.Graph with this schedule has already made the step, this method only issues a warning, once.
         """
         if self._followed is not None and self._is_made():
             return
@@ -109,7 +109,7 @@ class LRScheduler:
         return {k: v for k, v in self.__dict__.items() if k not in ("optimizer", "_followed")}
 
     def load_state_dict(self, state_dict: Mapping) -> None:
-        """Restore a result of state_dict; the optimizer's own state contains the rates."""
+        """Restore a result of state_dict, which does not contain the rates of the optimizer's groups."""
         self._followed = None
         self.__dict__.update(state_dict)
 
@@ -152,7 +152,7 @@ class LambdaLR(_ByFunction):
     Args:
         optimizer: optimizer whose groups get the rates.
         lr_lambda: function of the step, or a list with one per group.
-        last_step: number of steps done before; -1: none.
+        last_step: index of the last step made, to resume a schedule; default: -1, start at step 0.
         verbose: print every rate.
     """
 
@@ -166,7 +166,7 @@ class MultiplicativeLR(_ByFunction):
     Args:
         optimizer: optimizer whose groups get the rates.
         lr_lambda: function of the step, or a list with one per group.
-        last_step: number of steps done before; -1: none.
+        last_step: index of the last step made, to resume a schedule; default: -1, start at step 0.
         verbose: print every rate.
     """
 

@@ -58,9 +58,9 @@ class SequentialLR(_Composed):
         optimizer: optimizer of all schedulers.
         schedulers: schedulers, in order.
         milestones: steps at which the next scheduler starts.
-        interval_rescaling: count the steps of a schedule from its milestone on; False: from the start. One
-            bool for all, or one per milestone.
-        last_step: number of steps done before; -1: none.
+        interval_rescaling: True counts the steps of a schedule from its milestone, False from step 0. One
+            bool for all schedules, or one per milestone.
+        last_step: index of the last step made, to resume a schedule; default: -1, start at step 0.
         verbose: print every rate.
     """
 
@@ -128,9 +128,10 @@ class WarmUpLR(SequentialLR):
         scheduler_or_optimizer: the schedule after the warm-up, or an optimizer with a constant rate.
         warmup_factor: initial factor of the rate.
         warmup_iters: number of steps of the warm-up.
-        warmup_method: "linear": linearly to the schedule's rate at step warmup_iters; "constant": the factor.
+        warmup_method: "linear" changes the rate linearly to that of the following schedule. "constant"
+            multiplies the initial rate by warmup_factor.
         warmup_prefix: start the schedule after the warm-up instead of at step 0.
-        last_step: number of steps done before; -1: none.
+        last_step: index of the last step made, to resume a schedule; default: -1, start at step 0.
         verbose: print every rate.
     """
 

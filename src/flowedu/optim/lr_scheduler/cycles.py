@@ -83,7 +83,7 @@ def _groups(optimizer: Optimizer) -> int:
 
 
 class OneCycleLR(_Cycle):
-    """One cycle (Smith 2018): up to max_lr, then down to almost 0, over total_steps steps.
+    """One cycle of total_steps steps (Smith 2018), up to max_lr and then down to almost 0.
 
     The momentum changes in the opposite direction.
 
@@ -101,7 +101,7 @@ class OneCycleLR(_Cycle):
         div_factor: the initial rate is max_lr / div_factor.
         final_div_factor: the final rate is the initial rate / final_div_factor.
         three_phase: decrease symmetrically to the initial rate first, and then to the final rate.
-        last_epoch: number of steps done before; -1: none.
+        last_epoch: index of the last step made, to resume a schedule; default: -1, start at step 0.
         verbose: print every rate.
 
     Raises:
@@ -176,15 +176,15 @@ class CyclicLR(_Cycle):
         max_lr: highest rate, or a list with one per group.
         step_size_up: number of steps with increasing rates.
         step_size_down: number of steps with decreasing rates; default: step_size_up.
-        mode: height of the cycles: "triangular": constant; "triangular2": halved each time; "exp_range":
-            gamma^step.
+        mode: height of the cycles. "triangular" keeps it constant, "triangular2" halves it after each cycle,
+            and "exp_range" multiplies it by gamma^step.
         gamma: see mode.
-        scale_fn: function that replaces mode; default: None.
-        scale_mode: argument of scale_fn: "cycle", the number of the cycle from 1, or "iterations", the step.
+        scale_fn: function that returns the relative height and replaces mode; default: None.
+        scale_mode: argument of scale_fn. "cycle" is the number of the cycle, from 1, "iterations" the step.
         cycle_momentum: change the momentum, or beta1, between base_momentum and max_momentum.
         base_momentum: lowest momentum.
         max_momentum: highest momentum.
-        last_epoch: number of steps done before; -1: none.
+        last_epoch: index of the last step made, to resume a schedule; default: -1, start at step 0.
         verbose: print every rate.
     """
 

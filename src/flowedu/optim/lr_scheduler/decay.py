@@ -1,6 +1,6 @@
 """Schedulers whose learning rate is a formula of the number of steps.
 
-b is the group's initial rate, n the step, from 0; formulas are OneFlow's closed forms.
+b is the group's initial rate, and n the step, from 0. The formulas are OneFlow's closed forms.
 
 | class | rate |
 |---|---|
@@ -33,7 +33,7 @@ class StepLR(LRScheduler):
         optimizer: optimizer whose groups get the rates.
         step_size: number of steps.
         gamma: factor.
-        last_step: number of steps done before; -1: none.
+        last_step: index of the last step made, to resume a schedule; default: -1, start at step 0.
         verbose: print every rate.
     """
 
@@ -54,7 +54,7 @@ class MultiStepLR(LRScheduler):
         optimizer: optimizer whose groups get the rates.
         milestones: increasing steps.
         gamma: factor.
-        last_step: number of steps done before; -1: none.
+        last_step: index of the last step made, to resume a schedule; default: -1, start at step 0.
         verbose: print every rate.
     """
 
@@ -77,7 +77,7 @@ class ExponentialLR(LRScheduler):
     Args:
         optimizer: optimizer whose groups get the rates.
         gamma: factor.
-        last_step: number of steps done before; -1: none.
+        last_step: index of the last step made, to resume a schedule; default: -1, start at step 0.
         verbose: print every rate.
     """
 
@@ -90,13 +90,13 @@ class ExponentialLR(LRScheduler):
 
 
 class ConstantLR(LRScheduler):
-    """Constant factor for the first steps.
+    """Multiplication of the rate by a constant factor in the first total_iters steps.
 
     Args:
         optimizer: optimizer whose groups get the rates.
         factor: factor of the rate.
         total_iters: number of steps.
-        last_step: number of steps done before; -1: none.
+        last_step: index of the last step made, to resume a schedule; default: -1, start at step 0.
         verbose: print every rate.
     """
 
@@ -111,14 +111,14 @@ class ConstantLR(LRScheduler):
 
 
 class LinearLR(LRScheduler):
-    """Factor that changes linearly.
+    """Multiplication of the rate by a factor that changes linearly for total_iters steps.
 
     Args:
         optimizer: optimizer whose groups get the rates.
         start_factor: initial factor of the rate.
         end_factor: factor after total_iters steps.
         total_iters: number of steps.
-        last_step: number of steps done before; -1: none.
+        last_step: index of the last step made, to resume a schedule; default: -1, start at step 0.
         verbose: print every rate.
     """
 
@@ -141,8 +141,8 @@ class PolynomialLR(LRScheduler):
         decay_batch: number of steps.
         end_learning_rate: final rate.
         power: exponent; 1 is linear.
-        cycle: after decay_batch steps, extend it to its next multiple, which increases the rate again.
-        last_step: number of steps done before; -1: none.
+        cycle: after decay_batch steps, use its next multiple instead, which increases the rate again.
+        last_step: index of the last step made, to resume a schedule; default: -1, start at step 0.
         verbose: print every rate.
     """
 
@@ -165,7 +165,7 @@ class CosineDecayLR(LRScheduler):
         optimizer: optimizer whose groups get the rates.
         decay_steps: number of steps.
         alpha: final factor.
-        last_step: number of steps done before; -1: none.
+        last_step: index of the last step made, to resume a schedule; default: -1, start at step 0.
         verbose: print every rate.
     """
 
@@ -186,7 +186,7 @@ class CosineScheduler(CosineDecayLR):
         optimizer: optimizer whose groups get the rates.
         steps: number of steps.
         alpha: final factor.
-        last_step: number of steps done before; -1: none.
+        last_step: index of the last step made, to resume a schedule; default: -1, start at step 0.
         verbose: print every rate.
     """
 
@@ -202,7 +202,7 @@ class CosineAnnealingLR(LRScheduler):
         optimizer: optimizer whose groups get the rates.
         T_max: number of steps from the initial rate down to eta_min.
         eta_min: lowest rate.
-        last_step: number of steps done before; -1: none.
+        last_step: index of the last step made, to resume a schedule; default: -1, start at step 0.
         verbose: print every rate.
     """
 
@@ -226,7 +226,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         eta_min: lowest rate.
         decay_rate: factor of the initial rate of each next period.
         restart_limit: number of periods, after which the rate is eta_min; 0: no limit.
-        last_step: number of steps done before; -1: none.
+        last_step: index of the last step made, to resume a schedule; default: -1, start at step 0.
         verbose: print every rate.
     """
 

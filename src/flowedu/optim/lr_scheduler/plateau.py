@@ -17,14 +17,14 @@ class ReduceLROnPlateau:
 
     Args:
         optimizer: optimizer whose groups get the rates.
-        mode: "min": smaller is better; "max": larger is better.
+        mode: "min" if smaller metrics are better, "max" if larger ones are.
         factor: factor below 1.
         patience: number of steps without improvement.
         threshold: smallest improvement that counts.
-        threshold_mode: "rel": relative to the best value; "abs": absolute.
-        cooldown: number of steps after a reduction that do not count.
+        threshold_mode: "rel" multiplies the threshold by the best value, "abs" does not.
+        cooldown: number of steps after a reduction that do not count as steps without improvement.
         min_lr: lower limit of the rates, or a list with one per group.
-        eps: smaller reductions are not made.
+        eps: smallest reduction of a rate; smaller ones are skipped.
         verbose: print reductions.
     """
 

@@ -19,7 +19,7 @@ def default_collate(batch: Sequence) -> Any:
     |---|---|
     | tensors, arrays | one tensor, with a new first axis |
     | floats | a tensor of float64 |
-    | bools, ints | a tensor of bool or int64; with floats after the first item, of flow.get_default_dtype() |
+    | bools, ints | a tensor of bool or int64, or of flow.get_default_dtype() if a later item is a float |
     | strings, bytes | unchanged |
     | dicts, named tuples | a dict or named tuple of batches |
     | tuples, lists | a list of batches |

@@ -25,7 +25,8 @@ class DataLoader:
 
     An exception in a worker is raised instead of its batch, with the worker's traceback as a note. The
     following batches remain available. In every worker, random, numpy.random, and flow's default generator
-    have separate seeds, which are drawn from `generator` and change with every epoch. Workers use one thread.
+    have their own seeds, which are drawn from `generator` and change with every epoch. A worker uses one
+    thread.
 
     Args:
         dataset: Dataset or IterableDataset.
@@ -37,7 +38,7 @@ class DataLoader:
             order of the batches.
         collate_fn: function that converts a list of items to a batch; default: default_collate.
         pin_memory: copy batches to pinned memory, for `.to("cuda", non_blocking=True)`. Objects with a method
-            pin_memory() are converted by it. Without a GPU, this only warns once.
+            pin_memory() are converted by that method. Without a GPU, the option only warns once.
         drop_last: drop an incomplete last batch; default: False.
         timeout: seconds to wait for a batch of the workers; default: 0, no limit.
         worker_init_fn: function that every new worker calls with its index; default: none.
@@ -49,7 +50,7 @@ class DataLoader:
             always in order.
 
     Raises:
-        ArgumentError (a ValueError): arguments are mutually exclusive or out of range.
+        ArgumentError (a ValueError): an argument is out of range, or two arguments exclude each other.
     """
 
     __class_getitem__ = classmethod(GenericAlias)         # DataLoader[int] in annotations

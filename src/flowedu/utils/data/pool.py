@@ -19,7 +19,7 @@ from flowedu.utils.data.worker import Fetch, run
 
 
 class WorkerError(DataError):
-    """Error: a worker process of a DataLoader ended or took too long."""
+    """Failure of a worker process of a DataLoader that ended or took too long."""
 
 
 class Pool:

@@ -93,7 +93,7 @@ class Fetch:
 
 def run(pipe, others: Sequence, place: str, number: int, count: int, fetch: Fetch,
         init: Callable | None) -> None:
-    """Run worker `number` of `count`.
+    """Run the main loop of worker `number` of `count`.
 
     The worker receives (epoch, seed) to start an epoch, (epoch, task, indices, freed slots) for a batch, and
     None to stop. It sends (epoch, task, BATCH, message), (epoch, task, END, None), or (epoch, task, ERROR,
@@ -203,7 +203,7 @@ def raised(data: bytes | None, text: str) -> Exception:
 
 
 def no_end(error: BaseException) -> DataError:
-    """Return a DataError that replaces an exception in ENDS, which a loop would treat as its normal end."""
+    """Return a DataError in place of an exception in ENDS, which a loop treats as its normal end."""
     name = type(error).__name__
     wrong = DataError(f"DataLoader: {name} came out of the data set, collate_fn, sampler, pin_memory or "
                       f"worker_init_fn"
