@@ -118,8 +118,8 @@ def squeeze(x, axis: Sequence[int] | None = None, name: str | None = None):
 
     Args:
         x: a blob or tensor.
-        axis: a list of axes of size 1. None removes all axes of size 1; if the shape varies from run to run,
-            the sizes of the largest batch count.
+        axis: a list of axes of size 1. None removes all axes of size 1. If the shape varies from run to run,
+            the sizes in the largest batch determine these axes.
 
     Raises:
         CheckError: `axis` is not a list, or one of the axes is longer than 1.
@@ -322,7 +322,8 @@ def amp_white_identity(x):
         x: a blob or tensor.
 
     Note:
-        In OneFlow the op marks a value that may be computed in 16 bits. In flowedu only products are.
+        In OneFlow the op marks a value that may be computed in 16 bits. flowedu computes only products (such
+        as matmul and conv2d) in 16 bits, so the mark has no effect.
     """
     return identity_op(x)
 

@@ -1,7 +1,7 @@
 """Ops that convert between tensors, TensorBuffers, and TensorLists, with OneFlow 0.4's names.
 
-OneFlow has ops on tensor lists up to 0.3.4. All are host ops: in a job they run in Python before the plan,
-because a plan cannot hold values whose size varies.
+OneFlow has the ops on tensor lists up to version 0.3.4. All ops of this module are host ops. In a job they
+run in Python before the plan, because a plan cannot hold values whose size varies.
 """
 from __future__ import annotations
 
@@ -204,7 +204,7 @@ def need_list(what: str, x, fix: str) -> Spec:
 
 
 def check_one_each(what: str, x) -> None:
-    """Raise ShapeError unless every tensor of a list has a first axis of 1.
+    """Raise ShapeError unless the first axis of every tensor of a list has size 1.
 
     The rows of an array count as samples.
     """

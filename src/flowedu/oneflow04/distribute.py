@@ -1,9 +1,9 @@
 """Layout hints for blobs: split(axis), broadcast(), and auto() of flow.distribute.
 
-blob.with_distribute, layers.dense, and get_variable take such a hint. `attach_hint` attaches it to a handle:
-the ops that receive the handle take the blob in this layout. `parallel_cast` applies it to the value itself;
-hierarchical_parallel_cast does so on a grid of devices, with one string per axis of the grid. On one device
-the hints have no effect. (core/sbp applies them.)
+blob.with_distribute, layers.dense, and get_variable take such a hint. `attach_hint` attaches a hint to a
+handle, and the ops that receive the handle read the blob in this layout. `parallel_cast` converts the value
+itself. hierarchical_parallel_cast converts it on a grid of devices, with one string per axis of the grid. On
+one device the hints have no effect. core/sbp applies the hints.
 """
 from __future__ import annotations
 
@@ -156,9 +156,8 @@ def attach_hint(x, distribute: Distribute):
 
     Return a tensor unchanged.
 
-    The hint applies if the handle is the input of an op on several devices. Only those signatures of the op
-    remain that have this layout for that input. If none remains, compiling the job raises
-    JobBuildAndInferError.
+    The hint applies if the handle is the input of an op on several devices. The op then uses only signatures
+    that have this layout for that input. If there are none, compiling the job raises JobBuildAndInferError.
     """
     assert_is_valid_distribute(distribute)
     if not isinstance(x, BlobDef):
@@ -176,7 +175,7 @@ def parallel_cast(input, name: str | None = None, distribute: Distribute | None 
         input: a blob.
         distribute: the layout of the result, split(axis) or broadcast(). None leaves the choice to the ops
             that read it.
-        gradient_distribute: the layout of the gradient, with the same values.
+        gradient_distribute: the layout of the gradient, in the same form.
     """
     for what, d in (("distribute", distribute), ("gradient_distribute", gradient_distribute)):
         if d is not None and not isinstance(d, (SplitDistribute, BroadcastDistribute)):
@@ -195,14 +194,14 @@ def hierarchical_parallel_cast(input, parallel_hierarchy=None, parallel_distribu
     Args:
         input: a blob of a job.
         parallel_hierarchy: the sizes of the grid; None takes the hierarchy of the placement. [4] is one row
-            of four.
+            of four devices.
         parallel_distribution: "B", "S(axis)", or "P" for each axis of the grid. A single string applies to
             all axes.
         grad_mode: the layout of the gradient. "restore" (also None) converts it to the layout of the input,
             with B along the axes where the input is P. "auto" (also "identity") keeps the layout in which it
             arrives. "manual" uses the two arguments below.
         grad_parallel_hierarchy: the grid of the gradient; None takes the grid of the blob.
-        grad_parallel_distribution: the layout of the gradient, as parallel_distribution.
+        grad_parallel_distribution: the layout of the gradient, in the same form as parallel_distribution.
 
     Raises:
         UnsupportedError: the call is outside of a job's body, or in a mirrored view.

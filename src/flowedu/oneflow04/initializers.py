@@ -1,11 +1,11 @@
 """Initializers of variables, such as `flow.random_normal_initializer(0., 0.02)`.
 
 The session calls an initializer once per variable with its shape, dtype, and seed. Values are drawn in
-float64 by
-np.random.default_rng(seed), in C order, and then cast, so that a seed gives the same values on every machine.
+float64 by np.random.default_rng(seed), in C order, and then cast. So a seed gives the same values on every
+machine.
 
-fan_in of a weight is the number of inputs of one output; fan_out is the number of outputs that one input
-reaches. `space` is the number of kernel positions:
+fan_in of a weight is the number of inputs of one output. fan_out is the number of outputs that depend on one
+input. `space` is the number of kernel positions:
 
 | weight | fan_in | fan_out |
 |---|---|---|
@@ -327,8 +327,9 @@ def kaiming_initializer(shape: tuple[int, ...], distribution: str = "random_norm
         shape: the shape of the weight, a tuple with two or more axes.
         distribution: "random_normal" or "random_uniform".
         mode: "fan_in", "fan_out", or "fan_avg" (their mean).
-        nonlinearity: the activation after the layer, which determines the gain: "relu" sqrt(2), "leaky_relu"
-            sqrt(2 / (1 + negative_slope^2)), "tanh" 5/3, "sigmoid", "linear", and None 1.
+        nonlinearity: the activation after the layer, which determines the gain. The gain of "relu" is
+            sqrt(2), of "leaky_relu" sqrt(2 / (1 + negative_slope^2)), of "tanh" 5/3, and of "sigmoid",
+            "linear", and None 1.
         negative_slope: the slope of "leaky_relu" below 0.
         data_format: the layout of the weight, "NCHW" or "NHWC".
     """

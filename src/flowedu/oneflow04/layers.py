@@ -111,8 +111,9 @@ def batch_normalization(inputs, axis: int = -1, momentum: float = 0.99, epsilon:
                         moving_mean_name: str | None = None, moving_variance_name: str | None = None):
     """Normalize over all axes except `axis`, then scale by gamma and shift by beta.
 
-    A predict job, and trainable=False, use the moving statistics. A train job updates them by
-    moving = momentum * moving + (1 - momentum) * batch, with the biased variance.
+    A train job normalizes with the statistics of the batch, and updates the moving statistics by
+    moving = momentum * moving + (1 - momentum) * batch, with the biased variance. A predict job, or a layer
+    with trainable=False or training=False, normalizes with the moving statistics.
 
     Args:
         inputs: a blob.

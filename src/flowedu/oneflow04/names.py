@@ -1,15 +1,16 @@
 """Names with two meanings: a function of OneFlow 0.4 and a newer function or module for tensors.
 
-`flow.transpose` takes a blob and a permutation, or a tensor and two axes; `nn.MSELoss(x, y)` is a function of
-OneFlow 0.4, `nn.MSELoss()` a module.
+For example, `flow.transpose` takes a blob and a permutation, or a tensor and two axes. `nn.MSELoss(x, y)` is
+a function of OneFlow 0.4, and `nn.MSELoss()` is a module.
 
-A public name refers to the newer function. It consults this table if a call does not match the newer
-signature: the
-first argument is not a tensor, or the other arguments have forms that the newer function does not accept
-(diagnostics/present.py and diagnostics/function.pyx). With a tensor among the arguments, the tensor function
-is called, unless only the older function accepts the call (a keyword or an argument of OneFlow 0.4 alone:
-perm=, axis=, "DESCENDING"). With a blob, or in a job body without a tensor, the older function is called.
-Outside jobs, creation functions (zeros, eye) are those of tensors.
+A public name refers to the newer function. That function looks up this table if a call does not match its
+signature: the first argument is not a tensor, or other arguments have a form that it does not accept
+(diagnostics/present.py and diagnostics/function.pyx). The choice depends on the arguments:
+
+- With a blob, or in a job body without a tensor, the older function is called.
+- With a tensor, the newer function is called, unless only the older one accepts the call. Such a call has a
+  keyword or argument that only OneFlow 0.4 has (perm=, axis=, "DESCENDING").
+- Outside jobs, creation functions (zeros, eye) are those of tensors.
 """
 from __future__ import annotations
 
@@ -32,11 +33,11 @@ class Older(NamedTuple):
 
     Attributes:
         function: the function of OneFlow 0.4.
-        sure: types of a second argument that rule out the older function; for tuples and lists, those of
-            ints. None: any.
-        means: a predicate of the arguments: True if a call with a tensor in front still means the older
-            function.
-        values: for classes, the number of leading tensors or blobs that make a call mean the function.
+        sure: types of a second argument that rule out the older function. Tuples and lists rule it out if
+            they have only ints. None means that any second argument rules it out.
+        means: a predicate of the arguments, True if the older function is meant although the first argument
+            is a tensor.
+        values: for classes, the number of tensors or blobs at the start of a call to the older function.
     """
 
     function: Callable
@@ -111,7 +112,7 @@ OLDER = {
 
 
 class Choice:
-    """The choice between the two meanings of a name: `newer`, a tensor function or a module, and `older`.
+    """The choice between the two meanings of a name: `newer` (a tensor function or a module) and `older`.
 
     Attributes for diagnostics/function.pyx:
         most: the number of positional arguments of the newer function.
@@ -131,7 +132,7 @@ class Choice:
         return Choice, (self.path, self.newer)
 
     def fits(self, args: tuple, kwargs: dict) -> bool:
-        """Return True if a call on tensors can be a call of the newer function."""
+        """Return True if a call with tensors can mean the newer function."""
         return kwargs.keys() <= self.keywords and len(args) <= self.most and not self.means(args)
 
     def choose(self, args: tuple, kwargs: dict) -> Callable:

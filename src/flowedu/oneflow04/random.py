@@ -1,6 +1,6 @@
 """Seeds, coin flips, and random values for blobs: flow.random of OneFlow 0.4.
 
-Initial values, dropout, and the functions here differ from run to run unless a seed is set; an op with its
+Initial values, dropout, and the functions here differ from run to run unless a seed is set. An op with its
 own seed draws the same sequence of values in every run.
 """
 from __future__ import annotations
@@ -39,8 +39,8 @@ connect(seed=set_seed)                                   # flow.manual_seed seed
 def seed_of(given: int | None) -> int | None:
     """Return the seed of an op with a random state: `given`, or a new one in a graph.
 
-    Outside graphs it returns None if none is given: each call draws a seed, so that it follows
-    flow.random.seed.
+    Outside graphs the result is None if no seed is given. Each call of the op then draws a seed, so that it
+    depends on flow.random.seed.
     """
     return gen_seed() if given is None and current_interpreter() is not None else given
 
@@ -48,8 +48,8 @@ def seed_of(given: int | None) -> int | None:
 def name_once(name: str | None) -> str | None:
     """Return `name` for the first op of a job with this name, and None (a numbered name) for later ones.
 
-    The default names of random ops with a state are constants; as in OneFlow, a job may have several such
-    ops.
+    The default names of random ops with a state are constants, but a job may have several such ops, as in
+    OneFlow.
     """
     context = current()
     return None if name and context.full_name(name) in getattr(context, "blobs", ()) else name

@@ -49,8 +49,9 @@ def unique_with_counts(x, out_idx=dt.int32):
         out_idx: the dtype of the indices and counts.
 
     Returns: (y, idx, count, num_unique). y (n,) has the unique elements in order of first occurrence; idx
-    (n,) is the index in y of each element; count (n,) counts occurrences; num_unique (1,) is their number.
-    After num_unique elements y and count are 0; flow.sync_dynamic_resize removes these.
+    (n,) is the index in y of each element; count (n,) counts occurrences; num_unique (1,) is the number of
+    unique elements. Elements of y and count after the first num_unique are 0. flow.sync_dynamic_resize
+    removes these.
     """
     if x.ndim != 1:
         raise ShapeError("unique_with_counts: x is not a vector", expected="one axis", got=str(x.shape),

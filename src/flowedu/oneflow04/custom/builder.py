@@ -1,7 +1,7 @@
 """flow.user_op_builder: OneFlow's way to call an op by its type.
 
-    flow.user_op_builder("r1").Op("relu").Input("in",
-    [x]).Output("out").Build().InferAndTryRun().SoleOutputBlob()
+    op = flow.user_op_builder("r1").Op("relu").Input("in", [x]).Output("out").Build()
+    y = op.InferAndTryRun().SoleOutputBlob()
 
 oneflow04/custom/optypes.py lists the types; flow.custom_op adds new ones.
 """
@@ -269,9 +269,9 @@ class UserOpModuleBuilder(UserOpBuilder):
 def user_op_builder(op_name: str) -> UserOpBuilder:
     """Return a builder for one op of a job. It also works in eager mode.
 
-        y = (flow.user_op_builder("pool").Op("max_pool_2d").Input("x", [x]).Output("y").Attr("pool_size", [2,
-        2])
-             .Attr("strides", [2, 2]).Build().InferAndTryRun().SoleOutputBlob())
+        y = (flow.user_op_builder("pool").Op("max_pool_2d").Input("x", [x]).Output("y")
+             .Attr("pool_size", [2, 2]).Attr("strides", [2, 2])
+             .Build().InferAndTryRun().SoleOutputBlob())
 
     Args:
         op_name: the name of the op. flow.scope.namespace adds its prefix.

@@ -4,10 +4,10 @@
     user_relu/user_relu_py_kernel.py    forward(args), backward(args) on lists of ndarrays
     user_relu/user_relu_cpp_def.cpp     the op's definition in C++
 
-The C++ file is not compiled: only the names of inputs, outputs and attributes, and the arguments of backward,
-are read from it. Without it they are `x`, `y` and `(y, dy)`, or the values set in the kernel file: inputs =
-("a", "b"), outputs = ("c",), backward_inputs = ("b", "dc"). A function `infer` in the kernel file has the
-same meaning as in flow.custom_op.
+The C++ file is not compiled. Only the names of inputs, outputs, and attributes, and the arguments of backward
+are read from it. Without a C++ file, the input is `x`, the output is `y`, and backward gets `(y, dy)`. The
+kernel file can set other names: inputs = ("a", "b"), outputs = ("c",), backward_inputs = ("b", "dc"). A
+function `infer` in the kernel file has the same meaning as in flow.custom_op.
 """
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Definition(NamedTuple):
 class CustomOpModule:
     """An op from a folder.
 
-    The steps return the module; build_load() creates the op and loads the functions of `api`.
+    Each step returns the module. build_load() creates the op and loads the functions of `api`.
     """
 
     def __init__(self, name: str, path: str | Path):
@@ -168,7 +168,7 @@ def custom_op_module(name: str, path: str | Path) -> CustomOpModule:
 
     Args:
         name: the name of the op and its folder, a Python identifier.
-        path: the folder that contains the folder.
+        path: the folder that contains the folder `name`.
     """
     return CustomOpModule(name, path)
 

@@ -1,7 +1,8 @@
 """Op types accepted by user_op_builder, with OneFlow's names of arguments and attributes.
 
-Each type is one line: "in, b? -> out", and its function of the values. `xs*` takes any number of values; `b?`
-is optional. Every record of the registry, including custom ops, is also a type under its own names.
+Each type has one line with a signature, such as "in, b? -> out", and a function of the input values. An input
+`xs*` takes any number of values, and an input `b?` is optional. Every record of the registry, including
+custom ops, is also a type under its own names.
 """
 from __future__ import annotations
 
@@ -32,7 +33,7 @@ from flowedu.ops.softmax import softmax, softmax_cross_entropy, sparse_softmax_c
 class OpType(NamedTuple):
     """An op type. `run(*inputs, **attrs)` takes one value per input and returns one per output.
 
-    The value is a tuple for an input with `*`, and None for a missing optional one.
+    The value of an input with `*` is a tuple. The value of a missing optional input is None.
     """
 
     inputs: tuple[str, ...]

@@ -116,7 +116,8 @@ def OFRecordRawDecoder(input_blob, blob_name: str, shape: Sequence[int], dtype: 
     Returns: a blob of shape (N, *shape).
 
     Note:
-        OneFlow's decoder makes bytes above 127 negative, also for floats; in flowedu only int8 does.
+        OneFlow's decoder converts bytes above 127 to negative numbers for all dtypes, including floats. In
+        flowedu only the dtype int8 gives negative numbers.
     """
     if isinstance(shape, int):
         shape = (shape,)

@@ -1,7 +1,8 @@
 """MNIST: 28x28 grey images of handwritten digits, the "hello world" of deep learning.
 
-`load_mnist` looks in three places: `out_dir`, the user's cache, and, so that everything works without a
-network, a small subset of the real images that ships with the package (see mnist_subset.md for its licence).
+`load_mnist` looks for the file in `out_dir`, then in the user's cache. If neither has it, a small subset of
+the real images is used, so that everything works without a network. The subset is part of the package (see
+mnist_subset.md for its licence).
 """
 from __future__ import annotations
 
@@ -85,7 +86,7 @@ def find(out_dir: str | os.PathLike = ".") -> str | None:
 def read(path: str | os.PathLike, hash_check: str | None = None) -> Digits:
     """Return the arrays of a mnist.npz.
 
-    Raise DataError for a damaged or foreign file, or another hash than `hash_check`.
+    Raise DataError if the file is damaged, has another format, or has another hash than `hash_check`.
 
     Pickled objects are refused, so that a file from an untrusted source cannot run code.
     """

@@ -149,10 +149,10 @@ def _narrow(array: np.ndarray) -> np.ndarray:
 def feature(value: Any):
     """Return `value` as a Feature message.
 
-    bytes, a str (UTF-8), or a list of bytes become a bytes_list. Numbers and arrays become the list of their
-    type: float32
-    float_list, float64 double_list, int64 int64_list, smaller integers int32_list. A Python int is int64, a
-    Python float is float32. The shape of an array is not stored; decoders get it as an argument.
+    bytes, a str (UTF-8), or a list of bytes become a bytes_list. Numbers and arrays become a list that
+    depends on their dtype: float_list for float32, double_list for float64, int64_list for int64, and
+    int32_list for smaller integers. A Python int is stored as int64, a Python float as float32. The shape of
+    an array is not stored; decoders get it as an argument.
     """
     pb = record_pb2
     if isinstance(value, pb.Feature):

@@ -14,12 +14,12 @@ class Prefetcher:
     """A thread that calls `produce` up to `depth` results ahead; `get` returns them in order.
 
     The consumer gets the same results as from direct calls of `produce`. An exception is stored in its
-    position and raised by the corresponding `get`, with the traceback of the thread; the thread then
+    position and raised by the corresponding `get`, with the traceback of the thread. The thread then
     continues. StopIteration ends the sequence, and so does a BaseException that is not an Exception, such as
     SystemExit.
 
-    `close()`, the end of a with block, or the loss of the last reference stops the thread. For the last of
-    these, `produce` must not hold a reference to the Prefetcher or its owner.
+    The thread stops at `close()`, at the end of a with block, or when the Prefetcher has no more references.
+    The last case requires that `produce` holds no reference to the Prefetcher or its owner.
 
     Args:
         produce: a function without arguments.

@@ -81,11 +81,11 @@ class RecordBatch:
 
 
 def shuffled(records: Iterable, size: int, rng: np.random.Generator) -> Iterator:
-    """Return the items in random order: each is drawn from a buffer of `size`, and the next replaces it.
+    """Return the items in random order, drawn from a buffer of `size` items.
 
-    The buffer is emptied at the end, so that every item occurs exactly once. With a buffer as large as the
-    input every order is equally likely; with a smaller one an item can move far back, but at most `size`
-    positions forward.
+    The next item of the input replaces the drawn item. The buffer is emptied at the end, so that every item
+    occurs exactly once. With a buffer as large as the input, every order is equally likely. With a smaller
+    buffer, an item can move back by any number of positions, but forward by at most `size` positions.
     """
     records = iter(records)
     buffer = list(itertools.islice(records, size))
@@ -218,7 +218,7 @@ def ofrecord_loader(ofrecord_dir: str, batch_size: int = 1, data_part_num: int =
                     part_name_prefix: str = "part-",
                     part_name_suffix_length: int = -1, shuffle: bool = False, shuffle_buffer_size: int = 1024,
                     name: str | None = None):
-    """Call `ofrecord_reader`, whose name in OneFlow 0.1 this is.
+    """Call `ofrecord_reader`. This is the name of that function in OneFlow 0.1.
 
     Args:
         ofrecord_dir: the folder of the files.

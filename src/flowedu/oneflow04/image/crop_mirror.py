@@ -85,7 +85,7 @@ def CropMirrorNormalize(input_blob, mirror_blob=None, color_space: str = "BGR", 
         input_blob: uint8 of shape (N, H, W, C), or a TensorBuffer of uint8 images, which requires crop_h and
             crop_w.
         mirror_blob: int8 of shape (N,), from flow.random.CoinFlip. Images with a value other than 0 are
-            mirrored. None mirrors none.
+            mirrored. None mirrors no image.
         color_space: "BGR", "RGB", or "GRAY". It determines the number of channels and the order of mean and
             std; the image is not converted.
         output_layout: "NCHW" or "NHWC".

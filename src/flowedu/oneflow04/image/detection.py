@@ -1,14 +1,16 @@
 """Boxes and outlines of objects, transformed together with their image: flow.detection (OneFlow 0.4).
 
-Every value is a TensorBuffer of shape (N,), one entry per image:
+Boxes and outlines are TensorBuffers of shape (N,), with one array per image:
 
-boxes (n, 4): left, top, right, bottom of each, in pixels, the right and bottom pixel included;
+boxes (n, 4): left, top, right, and bottom of each box in pixels. The right and bottom pixels are inside.
 
-poly (p, 2): the x, y of all points of all outlines in the image; poly_index (p, 3): for each point its index
-in its polygon, the index of the polygon in its object, and the index of the object, each from 0.
+poly (p, 2): x and y of all points of all outlines in the image.
 
-image_size (N, 2): width and height; scale (N, 2): the factors of both, as flow.image.target_resize returns
-them.
+poly_index (p, 3): for each point, its index in its polygon, the index of the polygon in its object, and the
+index of the object. All indices start at 0.
+
+The sizes are tensors: image_size (N, 2) has width and height, and scale (N, 2) has the factors of both, as
+returned by flow.image.target_resize.
 """
 from __future__ import annotations
 
@@ -142,10 +144,9 @@ def fill(polygons: list[np.ndarray], height: int, width: int) -> np.ndarray:
 
     Points are rounded to pixels.
 
-    A row of pixels crosses an edge if one end of the edge is at or above the row and the other below. Pixels
-    after an odd
-    number of crossings are inside: the function marks the crossings and sums them from left to right. A
-    region inside two polygons is a hole.
+    A row of pixels crosses an edge if one end of the edge is at or above the row and the other is below it.
+    Pixels after an odd number of crossings are inside. The function marks the crossings and sums them from
+    left to right. A region inside two polygons is a hole.
     """
     marks, line = np.zeros((height, width + 1), np.int32), np.zeros((height, width), bool)
     for points in polygons:

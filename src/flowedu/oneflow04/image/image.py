@@ -1,7 +1,7 @@
 """Functions that turn encoded image files into a batch for a network: flow.image (OneFlow 0.4).
 
-    bytes (N,) --decode--> images (N,) HWC --Resize--> uint8 (N, H, W, C) --CropMirrorNormalize--> float (N,
-    C, H, W)
+    bytes (N,)  --decode-->  images (N,) HWC  --Resize-->  uint8 (N, H, W, C)
+    --CropMirrorNormalize-->  float (N, C, H, W)
 
 Before Resize every image has its own size, so the values are TensorBuffers. Channels are in the order blue,
 green, red unless color_space="RGB" is given.
@@ -137,7 +137,7 @@ def normalize(image, std: Sequence[float], mean: Sequence[float]):
 
     Args:
         image: a TensorBuffer of images.
-        std: one standard deviation per channel. It comes before `mean`.
+        std: one standard deviation per channel. This argument comes before `mean`.
         mean: one mean per channel.
     """
     what = "image.normalize"

@@ -13,7 +13,9 @@ _PIXELS = (dt.uint8, dt.float32)
 
 
 def allocate_output(shape: tuple[int, ...], dtype: dt.dtype) -> np.ndarray:
-    """Return an array to fill, in memory of an earlier batch, because new pages would take as long as the work.
+    """Return an uninitialized array, in memory of an earlier batch if possible.
+
+    The first access to new pages of memory would take as long as the image op itself.
     """
     return np.asarray(empty(shape, dtype))
 
@@ -39,9 +41,9 @@ def pixel_type(what: str, d) -> dt.dtype:
 
 
 def channel_numbers(what: str, name: str, numbers, channels: int) -> tuple[float, ...]:
-    """Return one float per channel; a single one is repeated.
+    """Return one float per channel. A single number is repeated.
 
-    With channels=0 any length fits. Raise ArgumentError.
+    Raise ArgumentError if the length is not the number of channels. With channels=0 any length is valid.
     """
     if not isinstance(numbers, (list, tuple)) or not numbers or (name == "std" and 0 in numbers) or (
             channels and len(numbers) not in (1, channels)):

@@ -2,9 +2,9 @@
 
 Every output pixel is a weighted sum of a few input pixels, along one axis at a time. `taps` returns their
 indices and weights: for a row of 4 pixels resized to 2, "area" gives the indices [[0, 2], [1, 3], [2, 3]] and
-the weights [[.5, .5], [.5, .5], [0, 0]]. `blended` computes the sum in NumPy: its loops run over the taps,
-two to four as a rule, never over pixels. For uint8 and float32 `_pixels.blend` computes bitwise the same
-result in C, without intermediate arrays.
+the weights [[.5, .5], [.5, .5], [0, 0]]. `blended` computes the sum in NumPy. Its loops run over the taps
+(usually two to four), not over pixels. For uint8 and float32 `_pixels.blend` computes bitwise the same result
+in C, without intermediate arrays.
 """
 from __future__ import annotations
 
@@ -33,8 +33,9 @@ def taps(source: int, target: int, kind: str) -> tuple[np.ndarray, np.ndarray]:
     Pixel i covers [i, i + 1).
 
     nearest_neighbor uses the input pixel at i * source / target. bilinear and bicubic (a = -0.75) interpolate
-    between pixel centers at (i + 0.5) * source / target - 0.5, with the edge repeated; they use 2 and 4
-    pixels even to shrink. area is the mean over the area of an output pixel; to enlarge, it is bilinear.
+    between pixel centers at (i + 0.5) * source / target - 0.5, with the edge repeated. They use 2 and 4
+    pixels, also when the image shrinks. area is the mean over the area of an output pixel when the image
+    shrinks, and bilinear when it grows.
     """
     step, i = source / target, np.arange(target)
     if kind == "area" and target < source:
@@ -93,7 +94,7 @@ def resize(image: np.ndarray, height: int, width: int, kind: str = "auto",
         height: the new height.
         width: the new width.
         kind: one of KINDS; "auto" is area if the result has fewer pixels, else bilinear.
-        out: an array for the result, or None. Integers in it are rounded again.
+        out: an array for the result, or None. Values are rounded to its dtype.
     """
     h, w, channels = image.shape
     if out is None:
@@ -120,10 +121,10 @@ def fit_in_proportion(height: int, width: int, target: int, shortest: int, longe
         height: the old height.
         width: the old width.
         target: the new size of the shorter side, or of the longer side with `longer`.
-        shortest: with `longer`, the smallest size of the shorter side, which then determines the scale; 0 is
-            no limit.
-        longest: without `longer`, the largest size of the longer side, which then determines the scale; 0 is
-            no limit.
+        shortest: with `longer`, a lower limit of the shorter side; 0 is no limit. If the shorter side would
+            be smaller, the limit determines the scale.
+        longest: without `longer`, an upper limit of the longer side; 0 is no limit. If the longer side would
+            be larger, the limit determines the scale.
         longer: scale the longer side.
     """
     small, large = min(height, width), max(height, width)

@@ -87,9 +87,10 @@ def Resize(image, target_size: int | Sequence[int] | None = None, min_size: int 
         resize_x: deprecated; the width.
         resize_y: deprecated; the height.
 
-    Returns: (images, scale, None) with images (N, height, width, channels) and the factors of width and
-    height, scale (N, 2). With keep_aspect_ratio (images, scale, new_size) with a TensorBuffer of images, and
-    width and height as int32 (N, 2). With any of the deprecated arguments, only the images.
+    Returns: (images, scale, None), where images has the shape (N, height, width, channels), and scale (N, 2)
+    has the factors of width and height. With keep_aspect_ratio the result is (images, scale, new_size), where
+    images is a TensorBuffer, and new_size (N, 2) has width and height as int32. With any of the deprecated
+    arguments, only the images are returned.
     """
     what, deprecated = "image.Resize", []
     need_buffer(what, image, rank=1)

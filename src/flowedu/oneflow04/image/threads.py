@@ -12,15 +12,16 @@ MUCH = 1 << 20               # values in a batch, for which the loops take longe
 
 
 def much(numbers: int) -> bool:
-    """Return True if threads pay off for so many values."""
+    """Return True if several threads are faster than one for this number of values."""
     return numbers >= MUCH
 
 
 def each(f: Callable, items: Sequence, worth: bool) -> Iterable:
     """Return f(x) for each of `items`, in order. With `worth`, use up to flow.get_num_threads() threads.
 
-    The first item whose f raises determines the exception; f must return the same if it is called again. The
-    threads live for this call only, so that no thread is waiting at a fork or at exit.
+    If `f` raises an exception, all items are processed again in the calling thread, which raises it. So `f`
+    must return the same result in a second call. The threads end with this call, so that no thread exists at
+    a fork or at exit.
     """
     count = min(get_num_threads(), len(items)) if worth else 1
     if count < 2:

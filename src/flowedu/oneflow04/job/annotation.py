@@ -1,4 +1,4 @@
-"""Annotations of a job function, converted once at decoration into a small tree for the later checks.
+"""Annotations of a job function, converted at decoration into a small tree that later checks use.
 
     return      None | MISSING (none written) | value | Callback[value] | Bundle[leaf]
     value       TupleOf(values) | ListOf(value) | DictOf(key, value) | leaf

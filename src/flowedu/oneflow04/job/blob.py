@@ -35,7 +35,7 @@ class PlacedBlob(JobBlob):
         self.parallel_conf = context.placement
 
     def call_op(self, op, inputs: tuple, attrs: tuple):
-        """Call an op as a front-end function, which checks all arguments.
+        """Call an op through its front-end function, which checks all arguments.
 
         Functions of flow.math also name the result.
         """
@@ -200,7 +200,7 @@ class MirroredBlob(PlacedBlob):
 
 
 class LocalBlob:
-    """A named ndarray: a result of a job, or the argument of a watch handler, without annotation.
+    """A named ndarray: a result of a job or an argument of a watch handler that has no annotation.
 
     Attributes and operators of ndarray apply to the value.
 

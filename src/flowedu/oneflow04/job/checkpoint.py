@@ -12,7 +12,7 @@ from flowedu.oneflow04.job.session import get_all_variables
 
 
 def save(path: str, var_dict: Mapping[str, Any] | None = None) -> None:
-    """Write variables into the new or empty directory `path`, all or none. Start the session.
+    """Write variables into the new or empty directory `path`: either all of them, or none. Start the session.
 
     Args:
         path: the directory.
@@ -46,8 +46,8 @@ def get(path: str) -> dict[str, FileBackendVariableBlob] | FileBackendVariableBl
 def compare(value_dict: Mapping[str, Any]) -> str:
     """Describe the effect of flow.load_variables(value_dict) as text. Start the session.
 
-    The text lists the variables that fit, variables that do not fit, and names that only one side has, with
-    the most similar name of the other side.
+    The text lists the variables that fit and those that do not fit. It also lists names that only one side
+    has, each with the most similar name of the other side.
 
         flow.checkpoint.compare(flow.checkpoint.get("./snapshot"))
 

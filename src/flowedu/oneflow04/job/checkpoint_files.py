@@ -25,11 +25,11 @@ def initializer_from(path: str | os.PathLike | OpenFolder, name: str,
                      otherwise: Callable | None) -> Callable | None:
     """Return an initializer with the value of variable `name` in a checkpoint, or `otherwise` if it is missing.
 
-    An OpenFolder as `path` makes all variables come from one checkpoint.
+    If `path` is an OpenFolder, all variables are read from the same checkpoint.
 
     Raises:
-        CheckpointFileError: `path` is not a directory. The initializer raises it if it is called for another
-            shape or dtype than the checkpoint has.
+        CheckpointFileError: `path` is not a directory. The initializer also raises this error if the shape or
+            dtype of the variable differs from that in the checkpoint.
     """
     opened = path if isinstance(path, OpenFolder) else snapshot(path)
     if not opened.is_file(name, "out"):

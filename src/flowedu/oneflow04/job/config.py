@@ -23,8 +23,8 @@ from flowedu.oneflow04.job.settings import JOB, SESSION, SWITCHES, Settable, des
 class FunctionConfig(Settable):
     """Settings of one or more jobs: `config = flow.function_config(); config.default_data_type(flow.float)`.
 
-    Each setting is a method that returns None. An unknown name or a value of another type raises an
-    AssertionError. For a setting of True or False, a call without a value means True.
+    Each setting is a method that returns None. An unknown name or a value of the wrong type raises an
+    AssertionError. For a bool setting, a call without a value means True.
 
     Methods with their own help: default_initializer_conf, default_placement_scope, default_logical_view,
     default_distribute_strategy, static_mem_alloc_policy_white_list, and flowedu's without_passes.
@@ -200,8 +200,9 @@ class MemoryPolicies:
 class GlobalConfig(Settable):
     """Settings of the session: `flow.config.cpu_device_num(2)`.
 
-    They take effect when the session starts, with the first call of a job or of a checkpoint function. A
-    later call prints a warning and returns False; flow.clear_default_session() resets all settings.
+    The settings take effect when the session starts, which is the first call of a job or of a checkpoint
+    function. A later call prints a warning and returns False. flow.clear_default_session() resets all
+    settings.
 
     Methods with their own help: cpu_device_num, gpu_device_num, load_library, load_library_now,
     legacy_model_io_enabled, ctrl_port.

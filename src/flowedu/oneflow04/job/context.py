@@ -1,7 +1,7 @@
 """Context of the body of a OneFlow 0.4 job: placements, views, watches, sources, and the optimizer.
 
-Each call of a front-end function is recorded (recording.py). The host part executes some of the calls before
-the plan, and where shapes vary the body is replayed on the actual sizes.
+Each call of a front-end function is recorded (recording.py). The host part runs some of the calls before the
+plan. If shapes vary, the body is replayed on values of the actual sizes.
 """
 from __future__ import annotations
 
@@ -193,7 +193,7 @@ class Context04(JobContext):
 
     # ---- after the body
     def check_goal(self) -> None:
-        """Turn the legacy configuration into a goal."""
+        """Choose the optimizer and the losses of the job from its legacy settings, unless minimize did."""
         if self.goal is None and self.legacy_losses:
             from flowedu.oneflow04.optim.legacy import optimizer_from_conf  # it knows all optimizers
             self.minimize(optimizer_from_conf(self.config.values if self.config else {}), self.legacy_losses)

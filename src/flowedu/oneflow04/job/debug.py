@@ -54,8 +54,8 @@ def start(job) -> str:
 def step(job, step: int, lr: float | Sequence[float]) -> None:
     """Log the step and the learning rate (or one rate per optimizer) of a run of a train job.
 
-    Before start(job) the values are only stored: a job of varying shapes runs its first step before it has a
-    plan.
+    Before start(job) the values are only stored, because a job of varying shapes runs its first step before
+    it has a plan.
     """
     log = _logs.get(job)
     if log is None:

@@ -3,9 +3,8 @@
 Job functions run in one process, which simulates several machines and devices. Ranks are those of
 flow.distributed.
 
-`flow.env.init()`, or the start of the session, fixes the environment; later calls print a warning and return
-False.
-flow.clear_default_session() keeps its settings and allows changes again.
+`flow.env.init()`, or the start of the session, fixes the environment. Later calls print a warning and return
+False. flow.clear_default_session() keeps the settings and allows changes again.
 """
 from __future__ import annotations
 
@@ -25,8 +24,8 @@ class Machine(NamedTuple):
     Args:
         id: the index of the machine.
         addr: its address.
-        ctrl_port_agent: the ctrl_port outside of its container or tunnel; -1 is the common port.
-        data_port_agent: the data_port outside of its container or tunnel; -1 is the common port.
+        ctrl_port_agent: the ctrl_port as seen from outside a container or tunnel; -1 is the common port.
+        data_port_agent: the data_port as seen from outside a container or tunnel; -1 is the common port.
     """
 
     id: int

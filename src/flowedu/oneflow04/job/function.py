@@ -130,7 +130,7 @@ class Job04(JobFunction):
         """Check the graph and the plan of this job, as `nn.Graph.check` does for a graph. Start the session.
 
         Raises:
-            GraphError: a rule is broken. (`FLOWEDU_CHECK_GRAPH=1` names the pass that broke it.)
+            GraphError: a rule is broken. With `FLOWEDU_CHECK_GRAPH=1` the error names the pass that broke it.
         """
         from flowedu.diagnostics.verify import check_program
         self.show()

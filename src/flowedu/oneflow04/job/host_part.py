@@ -37,7 +37,7 @@ class HostPart:
     Attributes:
         calls: all calls of the host part.
         ahead: the calls that do not depend on the caller and can be prefetched.
-        rest: the other calls.
+        rest: the calls that depend on the caller.
     """
 
     def __init__(self, context, variable: Callable[[str], Tensor], depth: int):

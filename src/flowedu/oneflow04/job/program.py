@@ -1,8 +1,8 @@
 """Executable form of a OneFlow 0.4 job after its body ran: arguments, host part, plan, results.
 
-If all shapes are known there is one plan. If a shape varies from call to call (tp.ListNumpy arguments, images
-that were just decoded), one plan is compiled for each combination of shapes, and the most recently used plans
-are cached.
+If no shape varies, the job has one plan. If a shape varies from call to call (tp.ListNumpy arguments, images
+that were just decoded), one plan is compiled for each combination of shapes. The most recently used plans are
+cached.
 """
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ class Program04(CompiledJob):
         self.only = self._compile({})
 
     def obstacle(self) -> str | None:
-        """Describe why a call is more than one run of one plan on its arrays. Return None if it is not."""
+        """Describe why a call cannot be a single run of one plan on its arrays. Return None if it can."""
         if self.host.calls:
             return "a reader or another call that runs before the plan"
         if self.varying:

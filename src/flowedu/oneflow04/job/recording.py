@@ -1,8 +1,8 @@
 """Recording of a job's body, so that it can be replayed on other values.
 
 A body runs once, on blobs of the largest shapes. Every call of a front-end function (ops/front.py) in it is
-recorded. `replay` runs those calls again: on values of the actual shapes (to build another graph), or on the
-data itself (the calls that read and decode data run eagerly, before the plan).
+recorded. `replay` runs recorded calls again. To build another graph, it runs them on values of the actual
+shapes. Calls that read and decode data are replayed on the data itself, eagerly, before the plan runs.
 """
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ class Scaling:
             return dict(zip(grads, overflow.divided(list(grads.values()), self.factor))), scale
 
     def step(self, step):
-        """Return the step number for an update, which can mark the update as skipped."""
+        """Return the step number for an update. If gradients overflowed, it marks the update as skipped."""
         return step if self.finite is None else overflow.step_or_none(step, self.finite)
 
     def finish(self) -> None:

@@ -85,9 +85,9 @@ class Session04(Session):
     def start(self, what: str = "a function that needs the variables", asked: object = None) -> None:
         """Compile all jobs and create the variables, once.
 
-        A job that raises is skipped with a warning: the other jobs run without it and without its own
-        variables, and it may be defined again. If that job is called, or all variables are requested, its
-        error is raised and the session stays OPEN.
+        If the body of a job raises an error, the job is skipped with a warning. The other jobs run without it
+        and without its own variables, and it may be defined again. If that job is called, or all variables
+        are requested, its error is raised and the session stays OPEN.
 
         In eager execution mode the method does nothing, because bodies create their variables when they run.
         """
@@ -249,7 +249,7 @@ def load_variables(value_dict: dict, ignore_mismatch: bool = True) -> None:
 
 
 def nearest(name: str, names) -> str:
-    """Return the expected names for an error, with the most similar of `names`."""
+    """Return the text `expected` of an error for an unknown name, with the most similar of `names`."""
     close = similar.nearest(name, names)
     return (f"one of the session's variables; the nearest is {close!r}" if close
             else "one of the session's variables")

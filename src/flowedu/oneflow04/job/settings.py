@@ -2,10 +2,10 @@
 
 oneflow04/job/config.py turns them into methods: `config.train.primary_lr(0.1)`.
 
-Settings that take effect here have a text that describes the effect. Settings that would change results in
-OneFlow, but cannot do so here, are rejected unless they request the existing behaviour. Most only tuned
-OneFlow's runtime: their values are checked and stored, and the first call of each warns that it has no
-effect. tests/structure/test_settings.py contains the table.
+Settings that take effect in flowedu have a text that describes the effect. Settings that would change results
+in OneFlow, but cannot do so in flowedu, are rejected unless they request the existing behaviour. Most
+settings only tuned OneFlow's runtime. Their values are checked and stored, and the first call of each setting
+warns that it has no effect. tests/structure/test_settings.py contains the table.
 """
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ class Setting(NamedTuple):
     Args:
         name: the name with its groups, "train.primary_lr".
         kind: the exact type of the value; float accepts any real number.
-        says: the effect of the setting, or the reason why it has none.
-        default: the value of a call without one; REQUIRED if a value must be given.
+        says: the effect of the setting, or the reason why it has no effect.
+        default: the value of a call without an argument; REQUIRED if a value must be given.
         notice: text printed in each call, for deprecated settings.
         least: the smallest accepted value.
         choices: the accepted values; () for all.
-        does: ACTS; REFUSED, which rejects all values except `neutral`; WARNS, which warns once about them; or
-            GONE for settings without effect in OneFlow 0.4, as the notice explains.
+        does: ACTS has an effect. REFUSED rejects all values except `neutral`. WARNS warns once that the
+            setting has no effect. GONE is for settings without effect in OneFlow 0.4, as `notice` explains.
         neutral: the value that requests the existing behaviour.
         fix: the fix in the error of a rejected setting.
     """
@@ -62,7 +62,7 @@ class Setting(NamedTuple):
     fix: str = ""
 
     def checked(self, what: str, value: Any) -> Any:
-        """Return `value`, or the default if it is REQUIRED. Raise CheckError if it does not fit."""
+        """Return `value`, or the default if `value` is REQUIRED. Raise CheckError if it is not valid."""
         value = self.default if value is REQUIRED else value
         if value is not REQUIRED and self._fits(value):
             if self.does == REFUSED and value != self.neutral:
@@ -87,7 +87,7 @@ class Setting(NamedTuple):
 
 
 def table(*lines: Setting | Iterable[Setting]) -> dict[str, Setting]:
-    """Return {name: setting} of settings, single or in groups."""
+    """Return {name: setting} of single settings and groups of settings."""
     flat = [s for line in lines for s in ([line] if isinstance(line, Setting) else line)]
     return {s.name: s for s in flat}
 

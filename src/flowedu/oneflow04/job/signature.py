@@ -40,7 +40,7 @@ class JobSignature(CallSignature):
     def input_defs(self) -> tuple:
         """Return new definitions, one tree per parameter.
 
-        Raise CheckError, or UnsupportedError (a NotImplementedError).
+        Raise CheckError, or UnsupportedError (a NotImplementedError), for parameters that are not valid.
         """
         bare = [p.name for p in self.parameters if not p.annotated]
         if 0 < len(bare) < len(self.parameters):
@@ -72,10 +72,10 @@ _strict = False
 
 
 def enable_typing_check(value: bool = True) -> None:
-    """Raise an error at decoration for each missing annotation from now on.
+    """Raise an error (a NotImplementedError) at decoration for each missing annotation from now on.
 
     Args:
-        value: False accepts missing annotations again. The error is a NotImplementedError.
+        value: False accepts missing annotations again.
     """
     global _strict
     _strict = value

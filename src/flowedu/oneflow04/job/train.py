@@ -49,8 +49,7 @@ class SimpleCheckPointManager:
     """A folder of checkpoints, each named by the time when it was saved.
 
         manager = flow.train.SimpleCheckPointManager("./snapshots")
-        manager.initialize_or_restore()          # load the newest checkpoint, or save one of the initial
-        values
+        manager.initialize_or_restore()     # load the newest checkpoint, or save the initial values
         ...
         manager.save()
 
@@ -58,7 +57,7 @@ class SimpleCheckPointManager:
         root_path: the folder, which is created if it does not exist.
         prefix: the start of the names of its checkpoints.
 
-    An interrupted save is never listed; it leaves at most a hidden folder (see checkpoint_files.write).
+    An interrupted save is never listed. It leaves at most a hidden folder (see checkpoint_files.write).
     """
 
     def __init__(self, root_path: str, prefix: str = "snapshot_"):

@@ -1,12 +1,12 @@
 """The two views of several devices in one job.
 
-Consistent: a blob is one logical value; distributed/spread.py places it on the devices when the graph is
+Consistent view: a blob is one logical value. distributed/spread.py places it on the devices when the graph is
 complete.
-Mirrored: a blob is one value per device; a call of a front-end function in the body runs its function once
-for each.
 
-Gradient accumulation is the same on one device: the body runs once for each micro-batch, and the gradients of
-all micro-batches are summed at the variables.
+Mirrored view: a blob is one value per device. A front-end function that the body calls runs once per device.
+
+Gradient accumulation uses the mirrored view on one device: the body runs once for each micro-batch, and the
+gradients of all micro-batches are summed at the variables.
 """
 from __future__ import annotations
 

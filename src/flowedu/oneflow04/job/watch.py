@@ -19,14 +19,14 @@ from flowedu.oneflow04.typing import ListNumpy
 def watch(blob_watched, handler_or_prompt: Callable | str | None = None) -> None:
     """Call a handler with the value of a blob in each run.
 
-    Handlers run in the order of registration, before the job's call returns. Their exceptions reach the
-    caller.
+    Handlers run in the order of registration, before the call of the job returns. An exception of a handler
+    is raised by that call.
 
     Args:
         blob_watched: a blob of the job.
         handler_or_prompt: a function of one parameter. With the annotation tp.Numpy it gets an ndarray, with
-            tp.ListNumpy a list with one ndarray per device, and without one a LocalBlob. A string prints the
-            value after this prompt; None prints the value.
+            tp.ListNumpy a list with one ndarray per device, and without an annotation a LocalBlob. If a
+            string is given, it is printed as a prompt before the value. None prints the value only.
     """
     _context("watch", blob_watched).watch(blob_watched, deliverer(handler_or_prompt, blob_watched), False)
 

@@ -117,13 +117,13 @@ def conv2d_transpose(value=None, filter=None, output_shape: Sequence[int] | None
         value: a blob of shape (N, in, H, W), or (N, H, W, in) for "NHWC".
         filter: the filters of that conv2d, (in, out // groups, kh, kw), or (in, kh, kw, out // groups) for
             "NHWC".
-        output_shape: four ints in the order of data_format, because several sizes can fit a stride. None
-            takes (size - 1) * stride + window for "VALID" and size * stride for "SAME"; OneFlow 0.4 requires
-            the shape.
+        output_shape: four ints in the order of data_format. With a stride, several output sizes are possible.
+            None takes (size - 1) * stride + window for "VALID" and size * stride for "SAME". OneFlow 0.4
+            requires the shape.
         strides: an int, or two ints.
-        padding: "VALID"; "SAME", which is "SAME_UPPER" here, as in OneFlow 0.4 and TensorFlow, and so the
-            adjoint of compat_conv2d; "SAME_LOWER", the adjoint of conv2d's "SAME" (not in OneFlow 0.4); or
-            one entry per axis, as for conv2d.
+        padding: "VALID", "SAME", "SAME_LOWER", or one entry per axis, as for conv2d. "SAME" is "SAME_UPPER",
+            as in OneFlow 0.4 and TensorFlow, so it gives the adjoint of compat_conv2d. "SAME_LOWER", which
+            OneFlow 0.4 does not have, gives the adjoint of conv2d with "SAME".
         data_format: "NCHW" or "NHWC".
         input: another name of `value`.
         filters: another name of `filter`.

@@ -32,7 +32,8 @@ def bias_add(value, bias, data_format: str | None = None):
     Args:
         value: a blob or tensor.
         bias: a vector with one element per channel.
-        data_format: a layout NC..., also None, has its channels in axis 1; a layout N...C in the last axis.
+        data_format: a layout NC... (also None) has its channels in axis 1. A layout N...C has them in the
+            last axis.
     """
     if data_format is None or data_format.upper().startswith("NC"):
         axis = 1

@@ -135,7 +135,7 @@ def KLDivLoss(input, target, log_target: bool = False, reduction: str = "mean"):
     Args:
         input: logarithms of probabilities.
         target: probabilities of the same shape and dtype.
-        log_target: `target` has logarithms: the loss is exp(target) * (target - input).
+        log_target: True if `target` has logarithms. The loss is then exp(target) * (target - input).
         reduction: "mean" (over all elements), "sum", or "none".
     """
     _check("KLDivLoss", reduction, input=input, target=target)

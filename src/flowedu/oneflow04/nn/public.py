@@ -1,7 +1,7 @@
 """The names of `flow.nn` that OneFlow 0.4 has: functions of blobs (chapter 3), and records and images (chapter 7).
 
-The import adds them to `flow.nn`, which does not import them: a name of a module or of `functional` is not
-replaced.
+Importing this module adds the names to `flow.nn`, which does not import them itself. A name of a module or of
+`functional` is not replaced.
 """
 # ruff: noqa: F401, F403, I001
 from flowedu.oneflow04.nn.functions import *

@@ -1,7 +1,7 @@
 """Readers and decoders of OFRecord files as modules: flow.nn.OFRecordReader and others of OneFlow 0.7 and later.
 
-They do the same as the functions of flow.data; a module has its own position in the files, and its own random
-generator. They run eagerly, and their results are passed to a graph.
+They do the same as the functions of flow.data, but each module has its own position in the files and its own
+random generator. They run eagerly, and their results are passed to a graph.
 """
 from __future__ import annotations
 

@@ -61,9 +61,8 @@ class DynamicLossScalePolicy(LossScalePolicy):
 
     After `increment_period` steps without overflow the factor is multiplied by `multiplier`. After a step
     with overflow, which updates nothing, it is divided by `multiplier`, down to 1. The factor is stored in
-    the variable System-Train-DynamicLossScale-<job>-LossScale, and the number of good steps since its last
-    change in
-    ...-GoodStepCounter. Checkpoints contain both.
+    the variable System-Train-DynamicLossScale-<job>-LossScale. The number of good steps since the last change
+    of the factor is stored in ...-GoodStepCounter. Checkpoints contain both variables.
 
     Args:
         initial_loss_scale: the first factor, above 0.

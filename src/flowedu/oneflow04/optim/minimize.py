@@ -1,8 +1,8 @@
 """Optimizers of flow.optimizer with the formulas of OneFlow 0.4 (see the classes).
 
-In the formulas w is the weight; g the gradient of the mean loss, with the part of the regularizer, clipped;
-lr the learning rate; wd the weight decay, 0 for classes without it; t = 1, 2, ... the step. One kernel call
-updates all parameters.
+The formulas use these symbols. w: the weight. g: the gradient of the mean loss plus that of the regularizer,
+after clipping. lr: the learning rate. wd: the weight decay, 0 for classes without it. t: the step, starting
+at 1. One kernel call updates all parameters.
 """
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ class Minimizer:
     Args:
         loss_scale_factor: a constant factor that the loss is multiplied by and the gradients are divided by.
         train_step_lbn: the logical name of an int64 variable of shape (1,) that counts the steps instead of
-            the job's own counter. Schedules and bias correction use its value before the run. Only the
-            program changes it.
+            the job's own counter. Schedules and bias correction use its value before the run. The program
+            must increase it.
         loss_scale_policy: a policy of flow.optimizer.loss_scale, instead of loss_scale_factor.
     """
 
@@ -152,8 +152,8 @@ class Optimizer(Minimizer):
 class SGDW(Optimizer):
     """Stochastic gradient descent with weight decay.
 
-    Without momentum, w -= lr*(g + wd*w). With momentum, m = momentum*m - lr*g; w += m - lr*wd*w, so that the
-    rate is part of m. The default momentum is 0.9, as in OneFlow 0.4. State: "momentum".
+    Without momentum, w -= lr*(g + wd*w). With momentum, m = momentum*m - lr*g; w += m - lr*wd*w. So m already
+    contains the learning rate. The default momentum is 0.9, as in OneFlow 0.4. State: "momentum".
 
     Args:
         lr_scheduler: a scheduler of flow.optimizer.
@@ -185,8 +185,8 @@ class SGDW(Optimizer):
 class SGD(SGDW):
     """Stochastic gradient descent.
 
-    Without momentum, w -= lr*g. With momentum, m = momentum*m - lr*g; w += m, so that the rate is part of m.
-    The default momentum is 0.9, as in OneFlow 0.4. State: "momentum".
+    Without momentum, w -= lr*g. With momentum, m = momentum*m - lr*g; w += m. So m already contains the
+    learning rate. The default momentum is 0.9, as in OneFlow 0.4. State: "momentum".
 
     Args:
         lr_scheduler: a scheduler of flow.optimizer.
@@ -279,7 +279,7 @@ class Adam(AdamW):
 class LazyAdam(Adam):
     """Adam with bias correction.
 
-    OneFlow's version skips rows without a gradient; gradients in flowedu are dense.
+    OneFlow's version skips rows without a gradient. In flowedu gradients are dense, so no row is skipped.
 
     Args:
         lr_scheduler: a scheduler of flow.optimizer.
@@ -340,8 +340,8 @@ class RMSProp(Optimizer):
 class LARS(Optimizer):
     """LARS, layer-wise adaptive rate scaling.
 
-    m = b*m - lr*c*g; w += m - lr*c*wd*w. Per variable c = lars_coefficient*|w| / (epsilon + |g| + wd*|w|),
-    with norms, or 1 if one of the two norms is 0. State: "momentum".
+    m = b*m - lr*c*g; w += m - lr*c*wd*w. For each variable, c = lars_coefficient*|w| / (epsilon + |g| +
+    wd*|w|), where |.| is the norm. If |w| or |g| is 0, c is 1. State: "momentum".
 
     Args:
         lr_scheduler: a scheduler of flow.optimizer.
@@ -379,12 +379,12 @@ class LARS(Optimizer):
 class LAMB(Optimizer):
     """LAMB, layer-wise adaptive moments.
 
-    m and v are those of Adam; a = (m / (1-b1^t)) / (sqrt(v / (1-b2^t)) + epsilon); w -= lr*c*(a + wd*w),
-    where per variable c = |w|/|a|, or 1 if one of the norms is 0.
+    a = (m / (1-b1^t)) / (sqrt(v / (1-b2^t)) + epsilon); w -= lr*c*(a + wd*w), with the m and v of Adam. For
+    each variable, c = |w|/|a|, where |.| is the norm, or 1 if one of the norms is 0.
 
-    State: "m", "v", and, of shape (1,), "beta1_t" and "beta2_t": b1^t and b2^t of the next step. OneFlow 0.4
-    multiplies these before it reads them, which corrects the first step as if it were the second; flowedu
-    does not.
+    State: "m" and "v", and two values of shape (1,): "beta1_t" and "beta2_t" are b1^t and b2^t of the next
+    step. OneFlow 0.4 multiplies these values before it reads them, so it corrects the first step as if it
+    were the second. flowedu reads them first.
 
     Args:
         lr_scheduler: a scheduler of flow.optimizer.

@@ -6,9 +6,8 @@
     data = ofrecord.OFRecord(feature={"class/label": label}).SerializeToString()
     ofrecord.OFRecord.FromString(data).feature["class/label"].int32_list.value[0]     # 7
 
-The classes are those of the `protobuf` package, made when they are first asked for, from
-a description that is written out below instead of a generated file. The wire format is OneFlow's
-record.proto:
+The classes are those of the `protobuf` package. They are created on first use, from the description in this
+file instead of a generated file. The wire format is OneFlow's record.proto:
 
     message BytesList { repeated bytes value = 1; }                   // the other lists: [packed = true]
     message Feature { oneof kind { BytesList bytes_list = 1; FloatList float_list = 2; DoubleList double_list = 3;
