@@ -13,9 +13,6 @@ from test_house import MODULES, ROOT, imports
 
 # Cycles that are still to be removed, by file names.
 STILL = [
-    {"creation", "elementwise", "activations", "arithmetic", "conditions", "joining", "pieces", "reductions",
-     "search", "shapes"},
-    {"distributed", "join"},
     {"export", "module"},
 ]
 WITHOUT = ("core", "cuda")

@@ -30,8 +30,8 @@ from flowedu.tensor import no_grad
 from flowedu.tensor.creation import arange, eye
 from flowedu.tensor.devices import beside, use_device_of
 from flowedu.tensor.limits import finfo
+from flowedu.tensor.positions import data
 from flowedu.tensor.random import multinomial
-from flowedu.tensor.search import data
 
 
 class _OfSeveral(Distribution):

@@ -38,7 +38,7 @@ from flowedu.tensor.elementwise import digamma, erfc, lgamma
 from flowedu.tensor.factors import identity
 from flowedu.tensor.joining import concat, stack
 from flowedu.tensor.limits import finfo
-from flowedu.tensor.search import data
+from flowedu.tensor.positions import data
 
 # From this concentration on, 10 terms of Temme's expansion are exact to 1e-14.
 _LARGE = 20.0

@@ -16,8 +16,8 @@ from flowedu.tensor.creation import tensor
 from flowedu.tensor.devices import beside, use_device_of
 from flowedu.tensor.generator import default_generator
 from flowedu.tensor.limits import finfo
+from flowedu.tensor.positions import data
 from flowedu.tensor.random import normal_of, uniform_of
-from flowedu.tensor.search import data
 from flowedu.tensor.shapes import broadcast_tensors
 
 euler_constant = 0.57721566490153286060                  # Euler and Mascheroni's

@@ -25,7 +25,7 @@ from flowedu.core.values.dtype import (
     bool_ as bool, float32, float64, get_default_dtype, int8, int16, int32, int64, uint8)
 from flowedu.errors import ArgumentError, ShapeError
 from flowedu.tensor import creation, device as devices, dims, elementwise as E, interop, joining, limits, linalg as L
-from flowedu.tensor import linear, pieces, reductions as R, running, search, shapes
+from flowedu.tensor import linear, pieces, positions, reductions as R, running, search, shapes
 from flowedu.tensor.creation import empty_like, full_like, ones_like, zeros_like
 from flowedu.tensor.devices import beside
 from flowedu.tensor.elementwise import (
@@ -170,7 +170,7 @@ def eye(n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: dt.dtyp
      E.copysign, E.div, E.eq, E.floor_divide, E.gt, E.ge, E.hypot, E.lt, E.le, E.logaddexp, E.logical_and,
      E.logical_or, E.logical_xor, E.maximum, E.minimum, E.mul, E.ne, E.pow, E.remainder, E.sub))
 nextafter = _binary(lambda x1, x2: interop.alike(
-    np.nextafter(search.data("nextafter", x1), search.data("nextafter", x2)), x1))
+    np.nextafter(positions.data("nextafter", x1), positions.data("nextafter", x2)), x1))
 where = lambda condition, x1, x2, /: E.where(condition, *_promoted(x1, x2))
 conj = real = lambda x, /: E.positive(x)
 imag = lambda x, /: zeros_like(x)
@@ -219,7 +219,7 @@ def unique_all(x: Tensor, /) -> tuple[Tensor, ...]:
 def nonzero(x: Tensor, /) -> tuple[Tensor, ...]:
     """Return the indices of the elements other than 0, one array for each axis. Raises AxisError for a 0-dim array."""
     dims.real_dim(0, x.ndim, "nonzero")
-    return search.nonzero(x, as_tuple=True)
+    return positions.nonzero(x, as_tuple=True)
 
 
 # ---- shapes

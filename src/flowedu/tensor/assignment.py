@@ -17,7 +17,7 @@ from flowedu.tensor import shapes as S
 from flowedu.tensor.devices import beside, use_device_of
 from flowedu.tensor.dims import reshaped
 from flowedu.tensor.indexing import Parts
-from flowedu.tensor.search import is_lazy
+from flowedu.tensor.positions import is_lazy
 from flowedu.tensor.types import Index, Number
 
 _op = REGISTRY.__getitem__

@@ -13,7 +13,7 @@ import numpy as np
 from flowedu.core.eager.arrays import copied, copy_of, from_numpy
 from flowedu.core.eager.dispatch import new_on_device
 from flowedu.core.eager.tensor import Tensor
-from flowedu.core.ops import elementwise, view
+from flowedu.core.ops import concat, elementwise, view
 from flowedu.core.ops.call import current_interpreter
 from flowedu.core.ops.promote import cast, default_float, number_type
 from flowedu.core.values import dtype as dt
@@ -29,11 +29,10 @@ from flowedu.tensor.destination import finished, where
 from flowedu.tensor.device import place_of
 from flowedu.tensor.devices import made_on
 from flowedu.tensor.dims import reshaped, sizes
-from flowedu.tensor.memory_format import checked, like, memory_format, order_of, out_of_order
-from flowedu.tensor.shapes import full_shape  # noqa: F401  (its old place)
+from flowedu.tensor.memory_format import checked, clone, like, memory_format, order_of, out_of_order
 from flowedu.tensor.types import Device, Number, Placement, Sbp, Sizes
 
-_CONSTANT, _RANGE = view.constant, order_ops.range
+_CONCAT, _CONSTANT, _RANGE = concat.concat, view.constant, order_ops.range
 listed = sizes
 
 
@@ -156,9 +155,15 @@ def _holds_tensors(data: Any, depth: int = 0) -> bool:
 
 def _from_tensors(data: Sequence, kind: dt.dtype | None) -> Tensor:
     """Return the values of a nested list that contains tensors, without history; a node stacks lazy ones."""
-    from flowedu.tensor.joining import stack
     parts = [x.detach() if isinstance(x, Tensor) else _make_tensor(x, kind, True) for x in data]
-    return stack([cast(p, kind or parts[0].dtype) for p in parts])
+    shape, dtype = parts[0].shape, kind or parts[0].dtype
+    for i, part in enumerate(parts):
+        if part.shape != shape:
+            raise ShapeError(f"tensor: the entries of a list have different shapes: {tuple(shape)} at entry 0 "
+                             f"and {tuple(part.shape)} at entry {i}", expected="equal shapes",
+                             got=str(tuple(part.shape)), fix="flow.cat joins tensors along an axis they have")
+    rows = tuple(reshaped(cast(part, dtype), (1, *shape)) for part in parts)
+    return _CONCAT.call(rows, (0,)) if len(rows) > 1 else clone(rows[0])
 
 
 # ---- constant tensors
@@ -404,9 +409,9 @@ def linspace(start: float, end: float, steps: int, *, dtype: dt.dtype | None = N
         check_range("linspace", kind, start, end, float(start), float(end))
         start, end = int(start), int(end)
     width = (end - start) / builtins.max(steps - 1, 1)
-    from flowedu.tensor.elementwise import where
     up, down = places * width + float(start), (places - float(steps - 1)) * width + float(end)
-    t = where(places < steps // 2, up, down) if steps > 1 else up         # exact at both ends
+    # exact at both ends
+    t = elementwise.where.call((places < steps // 2, up, down), ()) if steps > 1 else up
     return finished(cast(t, kind), device, requires_grad, placement, sbp)
 
 

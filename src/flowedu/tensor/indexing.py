@@ -27,7 +27,7 @@ from flowedu.tensor.devices import beside
 from flowedu.tensor.dims import transposed
 from flowedu.tensor.interop import alike
 from flowedu.tensor.pieces import flip
-from flowedu.tensor.search import data, is_lazy
+from flowedu.tensor.positions import data, is_lazy
 from flowedu.tensor.types import Index
 
 _op = REGISTRY.__getitem__

@@ -25,8 +25,8 @@ from flowedu.tensor.factors import eigvalsh, identity, mirrored, solved, svdvals
 from flowedu.tensor.joining import cat, stack
 from flowedu.tensor.limits import finfo
 from flowedu.tensor.linear import matmul
+from flowedu.tensor.positions import data
 from flowedu.tensor.promotion import check_rank, check_tensor
-from flowedu.tensor.search import data
 
 
 def _tolerance(what: str, x: Tensor | float | None) -> Tensor | float | None:

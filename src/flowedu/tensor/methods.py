@@ -20,6 +20,7 @@ from flowedu.tensor import (
     linalg,
     linear,
     pieces,
+    positions,
     printing,
     random,
     reductions,
@@ -53,8 +54,9 @@ METHODS = {
     factors: "cholesky_inverse cholesky_solve triangular_solve",
     least_squares: "logdet matrix_exp pinverse",
     covariance: "cov corrcoef",
-    search: """sort argsort msort topk kthvalue median mode quantile nonzero argwhere masked_select unique
+    search: """sort argsort msort topk kthvalue median mode quantile masked_select unique
         unique_consecutive bincount histc isin in_top_k""",
+    positions: "nonzero argwhere",
     scatters: """gather scatter scatter_add scatter_reduce index_select take index_add index_copy index_fill index_put
         index_reduce put masked_fill masked_scatter select_scatter slice_scatter""",
     creation: "new_tensor new_full new_zeros new_ones new_empty",

@@ -71,9 +71,10 @@ from flowedu.tensor.factors import (
 from flowedu.tensor.least_squares import logdet, matrix_exp, old_slogdet as slogdet, pinverse
 from flowedu.tensor.covariance import corrcoef, cov
 from flowedu.tensor.einsum import einsum
+from flowedu.tensor.positions import argwhere, nonzero
 from flowedu.tensor.search import (
-    argsort, argwhere, bincount, bucketize, histc, isin, kthvalue, masked_select, median, mode, msort,
-    nonzero, quantile, searchsorted, sort, topk, unique, unique_consecutive
+    argsort, bincount, bucketize, histc, isin, kthvalue, masked_select, median, mode, msort,
+    quantile, searchsorted, sort, topk, unique, unique_consecutive
 )
 from flowedu.tensor.scatters import (
     gather, index_add, index_copy, index_fill, index_put, index_select, masked_fill, masked_scatter, scatter,

@@ -364,7 +364,7 @@ def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
         input: rates, of any shape.
         generator: flow.Generator; default: the one of flow.manual_seed.
     """
-    from flowedu.tensor.search import data
+    from flowedu.tensor.positions import data
     rates = data("poisson", input)
     if not ((rates >= 0) & (rates < 2.0 ** 62)).all():
         raise ArgumentError("poisson: invalid Poisson rate, expected all rates to be non-negative",

@@ -195,7 +195,7 @@ def scatter_reduce(input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: 
     import numpy as np
 
     from flowedu.tensor.creation import from_numpy
-    from flowedu.tensor.search import data
+    from flowedu.tensor.positions import data
     fold = {"sum": np.add, "prod": np.multiply, "mean": np.add, "amax": np.maximum,
             "amin": np.minimum}.get(reduce)
     if fold is None:
@@ -433,7 +433,7 @@ def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
         source: tensor with at least as many elements as the mask has True ones.
     """
     from flowedu.tensor.interop import alike
-    from flowedu.tensor.search import data
+    from flowedu.tensor.positions import data
     if mask.dtype is not dt.bool_:
         raise DTypeError("masked_scatter: masked_scatter_ only supports boolean masks",
                          expected="a bool mask",

@@ -1,7 +1,6 @@
 """Sorting and searching, such as sort, topk, median, and searchsorted.
 
-The module also contains functions whose result size depends on the data, such as nonzero, unique, and
-bincount.
+The module also contains functions whose result size depends on the data, such as unique and bincount.
 """
 from __future__ import annotations
 
@@ -17,7 +16,7 @@ from flowedu.core.ops.define import REGISTRY
 from flowedu.core.ops.promote import REDUCING, cast, is_number, result_type, scalar
 from flowedu.core.values import dtype as dt
 from flowedu.core.values.spec import Spec
-from flowedu.errors import ArgumentError, AxisError, DTypeError, LazyTensorError, ShapeError
+from flowedu.errors import ArgumentError, AxisError, DTypeError, ShapeError
 from flowedu.errors.once import inert
 from flowedu.ops.checks import require_range
 from flowedu.tensor import elementwise as E
@@ -27,6 +26,7 @@ from flowedu.tensor import return_types
 from flowedu.tensor import shapes as S
 from flowedu.tensor.devices import beside
 from flowedu.tensor.dims import move_axis, one_dim, real_dim, reshaped
+from flowedu.tensor.positions import data, from_data
 from flowedu.tensor.room import room_for
 from flowedu.tensor.types import Number
 
@@ -339,49 +339,6 @@ def one_hot(input: Tensor, num_classes: int = -1, on_value: Number = 1, off_valu
 
 
 # ---- functions whose result size depends on the data
-def is_lazy(x: object) -> bool:
-    return getattr(x, "is_lazy", False)
-
-
-def data(what: str, x: Tensor) -> np.ndarray:
-    """Return the data of a tensor, which determines a result's size; raise LazyTensorError in a graph."""
-    if is_lazy(x):
-        raise LazyTensorError(f"{what}: the shape of its result depends on the data, which a graph has not "
-                              f"while it is built", expected="an eager tensor",
-                              got=f"a lazy tensor of shape {tuple(x.shape)}",
-                        fix="call it outside nn.Graph, or use flow.where(mask, x, y), whose shape is known")
-    return x.peek()
-
-
-def _tensor(x: Tensor, a: np.ndarray, dtype: dt.dtype | None = None) -> Tensor:
-    """Return an array computed from x as a tensor on the device of x."""
-    from flowedu.tensor.destination import spread_as
-    from flowedu.tensor.interop import alike
-    return spread_as(alike(a, x) if dtype is None else cast(alike(a, x), dtype), x)
-
-
-def nonzero(input: Tensor, *, as_tuple: bool = False) -> Any:
-    """Return the positions of the elements that are not 0, int64 (count, axes).
-
-    Args:
-        input: tensor of any shape.
-        as_tuple: return one vector per axis.
-    """
-    a = data("nonzero", input)
-    if as_tuple:
-        return tuple(_tensor(input, i.astype(np.int64)) for i in np.nonzero(a if a.ndim else a.reshape(1)))
-    return _tensor(input, np.argwhere(a).astype(np.int64))
-
-
-def argwhere(input: Tensor) -> Tensor:
-    """Return the positions of the elements that are not 0, int64 (count, axes).
-
-    Args:
-        input: tensor of any shape.
-    """
-    return nonzero(input)
-
-
 def masked_select(input: Tensor, mask: Tensor) -> Tensor:
     """Return the elements where the mask is True, as a vector.
 
@@ -394,7 +351,7 @@ def masked_select(input: Tensor, mask: Tensor) -> Tensor:
                          fix="compare first: x.masked_select(mask != 0)")
     x, mask = S.broadcast_tensors(input, mask)
     places = np.flatnonzero(data("masked_select", mask).reshape(-1)).astype(np.int64)
-    return _GATHER.call((S.ravel(x), _tensor(input, places)), (0,))
+    return _GATHER.call((S.ravel(x), from_data(input, places)), (0,))
 
 
 def unique(input: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False,
@@ -412,12 +369,12 @@ def unique(input: Tensor, sorted: bool = True, return_inverse: bool = False, ret
     if dim is not None:
         dim = one_dim(dim, input.ndim, "unique")
     values, inverse, counts = np.unique(a, return_inverse=True, return_counts=True, axis=dim, equal_nan=False)
-    out = [_tensor(input, values, input.dtype)]
+    out = [from_data(input, values, input.dtype)]
     if return_inverse:
-        out.append(_tensor(input, np.reshape(inverse, tuple(input.shape) if dim is None
+        out.append(from_data(input, np.reshape(inverse, tuple(input.shape) if dim is None
                                              else -1).astype(np.int64)))
     if return_counts:
-        out.append(_tensor(input, counts.astype(np.int64)))
+        out.append(from_data(input, counts.astype(np.int64)))
     return out[0] if len(out) == 1 else tuple(out)
 
 
@@ -437,12 +394,12 @@ def unique_consecutive(input: Tensor, return_inverse: bool = False, return_count
     flat = rows.reshape(len(rows), math.prod(rows.shape[1:]))
     new = np.r_[True, (flat[1:] != flat[:-1]).any(axis=1)] if len(flat) else np.zeros(0, bool)
     values = rows[new]
-    out = [_tensor(input, values if dim is None else np.moveaxis(values, 0, dim), input.dtype)]
+    out = [from_data(input, values if dim is None else np.moveaxis(values, 0, dim), input.dtype)]
     number = np.cumsum(new) - 1
     if return_inverse:
-        out.append(reshaped(_tensor(input, number.astype(np.int64)), a.shape if dim is None else (-1,)))
+        out.append(reshaped(from_data(input, number.astype(np.int64)), a.shape if dim is None else (-1,)))
     if return_counts:
-        out.append(_tensor(input, np.bincount(number, minlength=len(values)).astype(np.int64)))
+        out.append(from_data(input, np.bincount(number, minlength=len(values)).astype(np.int64)))
     return out[0] if len(out) == 1 else tuple(out)
 
 
@@ -486,4 +443,4 @@ def histc(input: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Ten
     low, high = (low - 1, high + 1) if low == high else (low, high)
     with room_for("histc", Spec((bins + 1,), dt.float64)):
         counts, _ = np.histogram(a, bins=bins, range=(low, high))
-    return cast(_tensor(input, counts), input.dtype)
+    return cast(from_data(input, counts), input.dtype)

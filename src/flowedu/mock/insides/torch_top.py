@@ -24,8 +24,9 @@ from flowedu.tensor.joining import cat as concat  # noqa: F401
 from flowedu.tensor.joining import diag, stack, tril, triu  # noqa: F401
 from flowedu.tensor.linear import matmul  # noqa: F401
 from flowedu.tensor.linear import mm as spmm  # noqa: F401
+from flowedu.tensor.positions import argwhere, nonzero  # noqa: F401
 from flowedu.tensor.scatters import gather, masked_fill  # noqa: F401
-from flowedu.tensor.search import argsort, argwhere, nonzero, sort  # noqa: F401
+from flowedu.tensor.search import argsort, sort  # noqa: F401
 from flowedu.tensor.shapes import flatten, reshape, squeeze, swapaxes, transpose  # noqa: F401
 
 # Libraries use these in tables at import. Using one in flowedu raises an error that suggests a dtype.

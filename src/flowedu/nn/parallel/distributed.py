@@ -11,6 +11,7 @@ same order, even if they use different parameters.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Protocol
 
 import numpy as np
 
@@ -21,9 +22,16 @@ from flowedu.core.layers.module import Module
 from flowedu.core.sbp.ranks import current
 from flowedu.distributed.ranks.base import Comm
 from flowedu.errors import ArgumentError, CommError, DTypeError
-from flowedu.nn.parallel.join import Joining
 from flowedu.tensor import Tensor, full
 from flowedu.tensor.devices import put
+
+
+class JoinState(Protocol):
+    """State of the buckets inside join(): the factor of each gradient, and the exchange before a forward."""
+
+    share: float
+
+    def exchange(self, works: bool, reduces: bool, sends: bool) -> np.ndarray: ...
 
 
 class _Gate(Function):
@@ -78,7 +86,7 @@ class Buckets:
         self.home = {id(p): b for b in self.buckets for p in b.params}
         self.next: int | None = None                         # the first bucket that has not started, or None
         self.sync = True                                     # False: gradients computed now are not averaged
-        self.joining: Joining | None = None                  # inside join()
+        self.joining: JoinState | None = None                  # inside join()
 
     def begin(self, params: Sequence[Tensor]) -> None:
         """Start a backward pass that reaches `params`."""

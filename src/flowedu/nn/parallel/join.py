@@ -8,19 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from flowedu.errors import CommError
-
-if TYPE_CHECKING:
-    from flowedu.nn.parallel.distributed import Buckets
+from flowedu.nn.parallel.distributed import Buckets, JoinState
 
 WHAT = "DistributedDataParallel.join"
 
 
-class Joining:
+class Joining(JoinState):
     """State of a module's buckets inside join(). Attributes: share, the factor of each gradient."""
 
     def __init__(self, buckets: Buckets, by_all: bool, throw: bool):

@@ -15,6 +15,7 @@ from flowedu.errors import ArgumentError, DTypeError, NotATensorError
 from flowedu.tensor.dims import dims
 from flowedu.tensor.elementwise.comparing import compare
 from flowedu.tensor.elementwise.unary import abs
+from flowedu.tensor.positions import nonzero
 from flowedu.tensor.types import Axes, Number
 
 _op = REGISTRY.__getitem__
@@ -191,7 +192,6 @@ def where(condition: Tensor | bool, input: Tensor | Number | None = None,
         other: tensor or number; default: None, only positions.
     """
     if input is None and other is None:
-        from flowedu.tensor.search import nonzero
         tested: Any = condition
         return nonzero(tested, as_tuple=True)
     if not isinstance(condition, TensorBase) and not is_number(condition):
