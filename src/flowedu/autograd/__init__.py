@@ -1,7 +1,7 @@
 """Gradient functions, used as `flow.autograd.grad`, `flow.autograd.Function`, and so on.
 
-`reverse` contains the backward traversal and `tape` the same traversal over eager calls. The other modules
-are the public API.
+core/ops/reverse.py contains the backward traversal, and core/grad/tape.pyx the same traversal over eager
+calls. The modules of this folder are the public API.
 """
 from flowedu.diagnostics.lazy_imports import lazy_import
 

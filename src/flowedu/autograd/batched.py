@@ -109,8 +109,8 @@ def vmap(func: Callable, in_dims: Any = 0, out_dims: Any = 0, randomness: str = 
          chunk_size: int | None = None) -> Callable:
     """Return a function that applies `func` to each sample of a batch at once.
 
-    Keyword arguments are shared by all samples. `func` cannot read the values of its tensors, so
-    `if x > 0` and x.item() raise an error.
+    Keyword arguments are shared by all samples. `func` cannot read the values of its tensors, so `if x > 0`
+    and x.item() raise an error.
 
     Args:
         func: function of tensors (or nested tuples, lists, and dicts of them) without the batch axis.

@@ -51,7 +51,7 @@ def functional_call(module: Module,
         parameter_and_buffer_dicts: {path: tensor}, or several such dicts.
         args: tuple of arguments, or one argument; default: none.
         kwargs: keyword arguments; default: none.
-        tie_weights: replace a tensor that the module has under several names everywhere.
+        tie_weights: if the module has a tensor under several names, replace it under all of them.
         strict: require all parameters and buffers.
     """
     if isinstance(parameter_and_buffer_dicts, Mapping):

@@ -27,8 +27,8 @@ _choice: Callable = lambda path, value: None             # replaced by oneflow04
 def register_choices(f: Callable) -> None:
     """Register a function f(path, value) for names with two meanings.
 
-    `value` is the object at a public path such as "nn.MSELoss". If the name has a second meaning, f returns an
-    object that chooses one of the two for each call. Otherwise it returns None.
+    `value` is the object at a public path such as "nn.MSELoss". If the name has a second meaning, f returns
+    an object that chooses one of the two for each call. Otherwise it returns None.
     """
     global _choice
     _choice = f

@@ -23,7 +23,7 @@ def say_once(option: str, why: str, level: int = 3) -> None:
 def inert(option: str, value, neutral, why: str) -> None:
     """Warn once about a parameter without effect if its value is not `neutral`.
 
-    The function that has the parameter calls `inert` directly.
+    `inert` must be called directly by the function that has the parameter.
     """
     if value is not neutral and value != neutral:
         say_once(option, why, 4)

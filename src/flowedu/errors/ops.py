@@ -214,7 +214,7 @@ def contracted_axes(name: str, a_shape: Sequence, b_shape: Sequence, left: Seque
 
 def update_misfit(name: str, member: str, number: int, dtype: Any, shape: Sequence, got: Any,
                   group: Sequence) -> ShapeError:
-    """Return the error for an operand of parameter `number` that has another shape or dtype than its weight."""
+    """Return the error for an operand of parameter `number` with another shape or dtype than its weight."""
     scalars = ", and one number to names with _t" * any(n.endswith("_t") for n in group)
     return ShapeError(f"{name}: {member} of parameter {number} does not fit its weight",
                       expected=f"{dtype.name}{list(shape)}", got=str(got),

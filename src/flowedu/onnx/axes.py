@@ -1,9 +1,9 @@
 """ONNX models with inputs of any size: the argument dynamic_axes of onnx.export.
 
 A graph has fixed sizes, so the model is exported at two sizes, and the two files are compared. Equal parts do
-not depend on the size. If one number in the shape of a Reshape differs, it becomes -1 (inferred). If a number in
-a shape or a bound of a slice differs and equals the size, the file reads it from the input at run time. Any
-other difference raises UnsupportedError.
+not depend on the size. If one number in the shape of a Reshape differs, it becomes -1 (inferred). If a number
+in a shape or a bound of a slice differs and equals the size, the file reads it from the input at run time.
+Any other difference raises UnsupportedError.
 
 The result is then compared with exports at other sizes, both larger and smaller. This also rejects a number
 that matches at two sizes by coincidence, such as n // 2.

@@ -326,7 +326,8 @@ class Optimizer(BaseOptimizer):
             state_dict: result of state_dict.
 
         Raises:
-            StateError (a ValueError): the state belongs to other groups. The optimizer is then unchanged.
+            StateError (a ValueError): the state is that of other groups or of another optimizer. In this case
+                nothing is changed.
         """
         if "param_groups" not in state_dict or "state" not in state_dict:
             raise StateError(f"optim.{type(self).__name__}.load_state_dict: this is no state of an optimizer",

@@ -1,8 +1,8 @@
 """Optimizers written with tensor functions instead of one kernel.
 
-The module contains the optimizers of torch.optim that are missing in OneFlow (Adamax, NAdam, RAdam, Rprop,
-ASGD), with PyTorch's arguments, step count, and state_dict form, and Ftrl, which OneFlow has in
-one_embedding. They work eagerly; an nn.Graph rejects them.
+The module contains the optimizers of torch.optim that are missing in OneFlow: Adamax, NAdam, RAdam, Rprop,
+and ASGD. They have PyTorch's arguments, step count, and state_dict form. The module also contains Ftrl, which
+OneFlow has in one_embedding. All of them work eagerly; an nn.Graph rejects them.
 
 In the formulas w is a parameter, g its gradient (including weight decay), and t = 1, ... the parameter's own
 step.
@@ -300,7 +300,7 @@ class Ftrl(ByFormula):
 
     Args:
         params: parameters, or dicts of parameters with their own options (see Optimizer).
-        lr: learning rate. With 0, a step changes neither weights nor states.
+        lr: learning rate. With 0, a step does not change w, n, and z.
         weight_decay: factor of w in the gradient.
         lr_power: exponent, 0 or less. With -0.5, the rate is inversely proportional to sqrt(n).
         initial_accumulator_value: first value of n.

@@ -67,7 +67,7 @@ def clip_grad_norm_(parameters: Tensor | Iterable[Tensor], max_norm: float, norm
     """Scale the gradients by min(1, max_norm / (norm + 1e-6)), and return the norm before scaling.
 
     Args:
-        parameters: parameters, whose gradients together have the norm that is clipped.
+        parameters: parameters whose gradients are clipped, by the norm of all their values together.
         max_norm: largest norm.
         norm_type: order of the norm.
         error_if_nonfinite: raise an error if the norm is infinite or NaN.

@@ -1,8 +1,8 @@
 """Gradient clipping: scaling of all gradients together so that their norm does not exceed a bound.
 
-The functions work on tensors and on values of a graph alike. OneFlow 0.4 and
-PyTorch divide by the norm in different ways, so there are two rules: oneflow04/optim/clipping.py and ByNorm.
-Both use the same sum of squares.
+The functions work on tensors and on values of a graph alike. OneFlow 0.4 and PyTorch divide by
+the norm in different ways, so there are two rules: that of oneflow04/optim/clipping.py, and ByNorm. Both use
+the same sum of squares.
 """
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ class Point(NamedTuple):
 
 
 def cubic_minimum(a: Point, b: Point, bounds: tuple[float, float] | None = None) -> float:
-    """Return the minimum of the cubic through two points, limited to the bounds (default: the points)."""
+    """Return the minimum of the cubic through two points, within `bounds` (default: between the points)."""
     low, high = bounds or sorted((a.t, b.t))
     d1 = a.slope + b.slope - 3 * (a.loss - b.loss) / (a.t - b.t)
     square = d1 * d1 - a.slope * b.slope

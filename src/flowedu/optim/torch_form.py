@@ -91,7 +91,8 @@ class Optimizer(base.Optimizer, metaclass=_Any):
         """Restore states (copied) and options from a state_dict of PyTorch or flowedu.
 
         Raises:
-            StateError (a ValueError): the state belongs to other groups. The optimizer is then unchanged.
+            StateError (a ValueError): the state is that of other groups or of another optimizer. In this case
+                nothing is changed.
         """
         what = f"optim.{type(self).__name__}.load_state_dict"
         if "param_groups" not in state_dict or "state" not in state_dict:

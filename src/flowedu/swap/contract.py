@@ -1,4 +1,4 @@
-"""Kernel calls from Python, made as in the engine: a C function, a struct, and a team of threads.
+"""Kernel calls from Python, made as in the engine: a C function, its arguments, and a team of threads.
 
     call(address, [x, y], nin=1, ints=[1])      # x and y are NumPy arrays
 

@@ -92,7 +92,7 @@ class SummaryWriter:
             scalar_value: number or tensor of one element.
             global_step: step; default: none.
             walltime: seconds since 1970; default: now.
-            new_style, double_precision: no effect, with one warning.
+            new_style, double_precision: accepted without effect; a warning is issued once.
         """
         inert("SummaryWriter.add_scalar(new_style)", new_style, False,
               "TensorBoard reads the other style as well")

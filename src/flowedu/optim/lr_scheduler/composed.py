@@ -130,7 +130,7 @@ class WarmUpLR(SequentialLR):
         warmup_iters: number of steps of the warm-up.
         warmup_method: "linear" changes the rate linearly to that of the following schedule. "constant"
             multiplies the initial rate by warmup_factor.
-        warmup_prefix: start the schedule after the warm-up instead of at step 0.
+        warmup_prefix: count the steps of the schedule from the end of the warm-up instead of from step 0.
         last_step: index of the last step made, to resume a schedule; default: -1, start at step 0.
         verbose: print every rate.
     """

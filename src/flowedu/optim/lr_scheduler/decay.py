@@ -141,7 +141,8 @@ class PolynomialLR(LRScheduler):
         decay_batch: number of steps.
         end_learning_rate: final rate.
         power: exponent; 1 is linear.
-        cycle: after decay_batch steps, use its next multiple instead, which increases the rate again.
+        cycle: after decay_batch steps, extend the decay to the next multiple of decay_batch, which increases
+            the rate again.
         last_step: index of the last step made, to resume a schedule; default: -1, start at step 0.
         verbose: print every rate.
     """

@@ -55,7 +55,7 @@ class Ended(Exception):
 
 @dataclass(frozen=True)
 class Fetch:
-    """Callable state that creates a batch from the indices of a sampler.
+    """Object that creates batches from the indices of a sampler.
 
     Attributes: dataset; iterable, True for a stream of items; batched, False for single items; collate;
     drop_last; plain, True if collate is default_collate.
@@ -69,7 +69,7 @@ class Fetch:
     plain: bool
 
     def start(self) -> Iterator | None:
-        """Return the argument `items` of `batch` for one epoch."""
+        """Return the iterator of an iterable data set for one epoch, or None for another data set."""
         return iter(self.dataset) if self.iterable else None
 
     def batch(self, items: Iterator | None, indices: Any) -> Any:
