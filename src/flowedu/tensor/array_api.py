@@ -1,9 +1,10 @@
 """The namespace of the Python array API standard, version 2025.12: `flow.array_api`.
 
-`x.__array_namespace__()` returns this module, so that libraries written for the standard run on tensors. Each function has
-the name, arguments, and type promotion of the standard and calls the function of flowedu that computes the result;
-gradients are recorded as usual. Not included: complex numbers, unsigned integers above 8 bits, and the extension `fft`,
-most of which needs complex numbers. https://data-apis.org/array-api/2025.12 describes the functions.
+`x.__array_namespace__()` returns this module, so that libraries written for the standard run on tensors. Each
+function has the name, arguments, and type promotion of the standard, and calls the function of flowedu that
+computes the result. Gradients are recorded as usual. Complex numbers, unsigned integers above 8 bits, and the
+extension `fft` (most of which needs complex numbers) are not included.
+https://data-apis.org/array-api/2025.12 describes the functions.
 """
 # ruff: noqa: F401, I001
 from __future__ import annotations
@@ -46,12 +47,15 @@ _KINDS = {"bool": {bool}, "signed integer": _SIGNED, "unsigned integer": {uint8}
 
 # ---- dtypes and devices
 def result_type(*arrays_and_dtypes: Tensor | dt.dtype | Number) -> dt.dtype:
-    """Return the dtype of a result of arrays, dtypes, and numbers. 0-dim arrays count as others, unlike in PyTorch."""
+    """Return the dtype of a result of arrays, dtypes, and numbers.
+
+    0-dim arrays are promoted like other arrays, unlike in PyTorch.
+    """
     return _result_type(*(x.dtype if isinstance(x, Tensor) else x for x in arrays_and_dtypes))
 
 
 def isdtype(dtype: dt.dtype, kind: dt.dtype | str | tuple) -> builtins.bool:
-    """Return True if `dtype` is of a kind: a dtype, a name such as "integral", or a tuple of these."""
+    """Return True if `dtype` is of a kind (a dtype, a name such as "integral", or a tuple of these)."""
     if isinstance(kind, tuple):
         return builtins.any(isdtype(dtype, k) for k in kind)
     if isinstance(kind, str) and kind not in _KINDS:
@@ -147,7 +151,10 @@ def asarray(obj: Any, /, *, dtype: dt.dtype | None = None, device: Device | None
 
 def arange(start: Number, /, stop: Number | None = None, step: Number = 1, *, dtype: dt.dtype | None = None,
            device: Device | None = None) -> Tensor:
-    """Return start, start + step, ... before stop; nothing if the step leads away from it."""
+    """Return start, start + step, ..., which end before stop.
+
+    The result is empty if the step leads away from stop.
+    """
     start, stop = (0, start) if stop is None else (start, stop)
     stop = start + 0 * (stop - start) if (stop - start) * step < 0 else stop
     return creation.arange(start, stop, step, dtype=dtype, device=device)
@@ -217,7 +224,10 @@ def unique_all(x: Tensor, /) -> tuple[Tensor, ...]:
 
 
 def nonzero(x: Tensor, /) -> tuple[Tensor, ...]:
-    """Return the indices of the elements other than 0, one array for each axis. Raises AxisError for a 0-dim array."""
+    """Return the indices of the elements other than 0, one array for each axis.
+
+    Raises AxisError for a 0-dim array.
+    """
     dims.real_dim(0, x.ndim, "nonzero")
     return positions.nonzero(x, as_tuple=True)
 
@@ -238,7 +248,7 @@ unstack = lambda x, /, *, axis=0: pieces.unbind(x, axis)
 
 
 def expand_dims(x: Tensor, /, axis: int | tuple[int, ...] = 0) -> Tensor:
-    """Return x with an axis of size 1 at each place of `axis`, a number or a tuple."""
+    """Return x with a new axis of size 1 at each position in `axis`, a number or a tuple."""
     axes = axis if isinstance(axis, tuple) else (axis,)
     for i in dims.dims(axes, x.ndim + len(axes), "expand_dims") if axes else ():
         x = shapes.unsqueeze(x, i)
@@ -246,7 +256,7 @@ def expand_dims(x: Tensor, /, axis: int | tuple[int, ...] = 0) -> Tensor:
 
 
 def squeeze(x: Tensor, /, axis: int | tuple[int, ...]) -> Tensor:
-    """Return x without the given axes. Raises ShapeError where one has a size other than 1."""
+    """Return x without the given axes; raise ShapeError if one of them has a size other than 1."""
     axes = dims.dims(axis, x.ndim, "squeeze") if axis != () else ()
     if builtins.any(x.shape[i] != 1 for i in axes):
         raise ShapeError("squeeze: an axis has a size other than 1", got=str(tuple(x.shape)), fix="leave it out of axis")
@@ -254,7 +264,7 @@ def squeeze(x: Tensor, /, axis: int | tuple[int, ...]) -> Tensor:
 
 
 def reshape(x: Tensor, /, shape: Sequence[int], *, copy: builtins.bool | None = None) -> Tensor:
-    """Return x in another shape. copy=False: raises an error where elements must be copied."""
+    """Return x in another shape; copy=False raises an error if the elements must be copied."""
     y = shapes.view(x, shape) if copy is False else shapes.reshape(x, shape)
     return E.clone(y) if copy else y
 
@@ -265,14 +275,14 @@ tensordot = lambda x1, x2, /, *, axes=2: _binary(lambda a, b: linear.tensordot(a
 
 
 def vecdot(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
-    """Return the inner products of vectors along an axis, which has the same size in both arrays."""
+    """Return the inner products of vectors along an axis, which must have the same size in both arrays."""
     if x1.shape[axis] != x2.shape[axis]:
         raise ShapeError("vecdot: the vectors have different sizes", got=f"{x1.shape[axis]} and {x2.shape[axis]}")
     return R.sum(multiply(x1, x2), axis, dtype=result_type(x1, x2))
 
 
 def solve(x1: Tensor, x2: Tensor, /) -> Tensor:
-    """Return the solution of x1 @ x = x2. x2 is a vector if it has one axis, else matrices."""
+    """Return the solution x of x1 @ x = x2; x2 is a vector if it has one axis, else it contains matrices."""
     a, b = _promoted(x1, shapes.unsqueeze(x2, 1) if x2.ndim == 1 else x2)
     batch = broadcast_shapes(a.shape[:-2], b.shape[:-2])
     y = L.solve(shapes.expand(a, (*batch, *a.shape[-2:])), shapes.expand(b, (*batch, *b.shape[-2:])))

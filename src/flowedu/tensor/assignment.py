@@ -1,4 +1,4 @@
-"""Writing parts of a tensor: t[index] = value in place, and `put` out of place, for graphs and gradients."""
+"""Writes to parts of a tensor: t[index] = value in place, or `put` out of place for graphs and gradients."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -48,7 +48,7 @@ def _value(x: Tensor, value: Any, shape: tuple[int, ...]) -> Tensor:
 
 
 def put(x: Tensor, index: Index, value: Any, accumulate: bool = False) -> Tensor:
-    """Return x with x[index] = value (or += with accumulate), out of place and differentiable."""
+    """Return a copy of x after x[index] = value, or x[index] += value if `accumulate`; differentiable."""
     lazy_mask = _lazy_mask(index)
     if lazy_mask is not None and not accumulate and (is_number(value) or not value.ndim):
         mask = reshaped(lazy_mask, tuple(lazy_mask.shape) + (1,) * (x.ndim - lazy_mask.ndim))
@@ -91,7 +91,7 @@ def _band(x: Tensor, parts: Parts, value: Tensor | Number) -> Tensor:
 
 
 def setitem(self: Tensor, index: Index, value: Tensor | Number) -> None:
-    """Write a tensor or number to x[index] in place, cast to x's dtype and broadcast."""
+    """Write a tensor or number to x[index] in place; the value is cast to x's dtype and broadcast."""
     from flowedu.tensor.inplace import write_into
     if current_interpreter() is not None or is_lazy(self):
         write_into(self, put(self, index, value))
@@ -107,7 +107,10 @@ def setitem(self: Tensor, index: Index, value: Tensor | Number) -> None:
 
 
 def added(updates: Tensor, places: Tensor, shape: Sequence[int]) -> Tensor:
-    """Return zeros with `updates` added at positions; halves and small ints are summed in a wider dtype."""
+    """Return zeros of a shape with `updates` added at the positions `places`.
+
+    16-bit floats and small integers are summed in a wider dtype.
+    """
     c = REDUCING.get(updates.dtype.name)
     wide = updates if c is None else cast(updates, c)
     y = _ADD_AT(S.contiguous(wide), places, shape=shape)

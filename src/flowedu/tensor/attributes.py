@@ -16,7 +16,7 @@ def size(self: Tensor, dim: int | None = None) -> Any:
     """Return the shape, or the size of one axis.
 
     Args:
-        dim: axis, negative ones from the end; default: None, return the whole shape.
+        dim: axis; negative values count from the end; default: None, return the whole shape.
 
     Raises:
         AxisError: the tensor has no such axis.
@@ -30,10 +30,10 @@ def dim(self: Tensor) -> int:
 
 
 def stride(self: Tensor, dim: int | None = None) -> Any:
-    """Return the distance of neighbors along each axis, in elements.
+    """Return the distance in memory between neighbors along each axis, in elements.
 
     Args:
-        dim: axis, negative ones from the end; default: None, return the strides of all axes.
+        dim: axis; negative values count from the end; default: None, return the strides of all axes.
 
     Raises:
         AxisError: the tensor has no such axis.
@@ -131,17 +131,17 @@ attach(Tensor, {
     "__float__": to_float, "__int__": to_int, "__index__": to_index, "__bool__": to_bool,
     "__len__": length, "__iter__": iterate, "ndimension": dim, "nelement": Tensor.numel,
     "device": property(_device),
-    "is_cuda": property(lambda self: place_at(self) > 0, doc="Whether it is on a GPU."),
-    "is_cpu": property(lambda self: place_at(self) == 0, doc="Whether it is in main memory."),
+    "is_cuda": property(lambda self: place_at(self) > 0, doc="True if the tensor is on a GPU."),
+    "is_cpu": property(lambda self: place_at(self) == 0, doc="True if the tensor is in main memory."),
     "is_sparse": _always(False), "is_quantized": _always(False), "is_meta": _always(False),
     **dict.fromkeys(("is_mps", "is_xpu", "is_mkldnn", "is_nested"), _always(False)),
     "layout": _always("strided"), "__complex__": lambda self: complex(self.item()),
     "is_local": property(lambda self: self.global_layout is None,
-                         doc="Whether it lives in one process, on one device."),
-    "output_nr": property(lambda self: self.out_index, doc="Which output of grad_fn it is."),
+                         doc="True if the tensor is stored in one process, on one device."),
+    "output_nr": property(lambda self: self.out_index, doc="Index of the tensor in grad_fn's outputs."),
     "itemsize": property(element_size), "nbytes": property(lambda self: self._numel * self.dtype.bytes),
     "_base": property(lambda self: None if self.link is None else self.link.base,
-                      doc="The tensor whose memory this view looks at; None: not a view."),
+                      doc="Tensor that this view is a part of, or None if this is not a view."),
     "_version": property(lambda self: self._version_count,
-                         doc="How often this memory was written in place, through whichever tensor."),
-    "T": property(lambda self: self.permute(*reversed(range(self.ndim))), doc="All axes reversed.")})
+                         doc="Number of in-place writes to this memory, through any tensor that shares it."),
+    "T": property(lambda self: self.permute(*reversed(range(self.ndim))), doc="View with reversed axes.")})

@@ -82,13 +82,14 @@ def backward(self: Tensor, gradient: Tensor | None = None, retain_graph: bool | 
     """Add the gradient of this tensor to `.grad` of every leaf.
 
     Args:
-        gradient: gradient of this tensor; default: 1, for tensors with one element.
+        gradient: gradient of this tensor; default: 1, which requires a tensor with one element.
         retain_graph: keep the saved tensors for another backward pass; default: create_graph.
         create_graph: record the computation of the gradients, so that they can be differentiated.
-        inputs: only these tensors get a gradient; default: all leaves.
+        inputs: the only tensors whose `.grad` is changed; default: all leaves.
 
     Raises:
-        GradientError: nothing requires a gradient, or saved tensors were freed or changed in place.
+        GradientError: this tensor does not require a gradient, or saved tensors were freed or changed in
+            place.
 
     Example:
         >>> x = flow.tensor([2.0], requires_grad=True)
@@ -123,10 +124,10 @@ def backward_all(tensors: Sequence[Tensor] | Tensor, grad_tensors: Sequence[Tens
 
     Args:
         tensors: tensor or sequence of tensors.
-        grad_tensors: gradient of each tensor; default: 1, for tensors with one element.
+        grad_tensors: gradient of each tensor; default: 1, which requires tensors with one element.
         retain_graph: keep the saved tensors for another backward pass; default: create_graph.
         create_graph: record the computation of the gradients.
-        inputs: only these tensors get a gradient; default: all leaves.
+        inputs: the only tensors whose `.grad` is changed; default: all leaves.
     """
     outs = _list(tensors)
     seeds = _seeds(outs, grad_tensors, "backward")
@@ -142,19 +143,19 @@ def grad(outputs: Sequence[Tensor] | Tensor, inputs: Sequence[Tensor] | Tensor,
          grad_outputs: Sequence[Tensor] | Tensor | None = None, retain_graph: bool | None = None,
          create_graph: bool = False, only_inputs: bool = True, allow_unused: bool | None = None,
          is_grads_batched: bool = False, materialize_grads: bool = False) -> tuple[Tensor, ...]:
-    """Return the gradients of outputs with respect to inputs as a tuple; `.grad` is not changed.
+    """Return a tuple of the gradients of outputs with respect to inputs; `.grad` is not changed.
 
     Args:
         outputs: tensor or sequence of tensors.
         inputs: tensor or sequence of tensors.
-        grad_outputs: gradient of each output; default: 1, for outputs with one element.
+        grad_outputs: gradient of each output; default: 1, which requires outputs with one element.
         retain_graph: keep the saved tensors for another backward pass; default: create_graph.
         create_graph: record the computation of the gradients.
         only_inputs: must be True.
-        allow_unused: return None for inputs that the outputs do not depend on, instead of raising; default:
-            materialize_grads.
+        allow_unused: return None for inputs that the outputs do not depend on, instead of raising an error;
+            default: materialize_grads.
         is_grads_batched: must be False.
-        materialize_grads: return zeros instead of None.
+        materialize_grads: return zeros instead of None for such inputs.
     """
     if is_grads_batched or not only_inputs:
         raise UnsupportedError("grad: is_grads_batched and only_inputs=False are not supported",
@@ -239,15 +240,15 @@ def _hookable(t: Tensor, what: str) -> None:
 
 
 def register_hook(self: Tensor, hook: Callable) -> Handle:
-    """Register a hook that is called as hook(gradient) when this tensor's gradient is known.
+    """Register a hook that is called as hook(gradient) when this tensor's gradient was computed.
 
-    Hooks run in the order of registration. A result other than None replaces the gradient.
+    Hooks run in the order of registration. If a hook returns a tensor, it replaces the gradient.
 
     Args:
         hook: function of the gradient.
 
     Returns:
-        A handle with `remove()`.
+        A handle; `remove()` unregisters the hook.
     """
     _hookable(self, "register_hook")
     if self.node is not None:
@@ -265,7 +266,7 @@ def register_post_accumulate_grad_hook(self: Tensor, hook: Callable) -> Handle:
         hook: function of the tensor.
 
     Returns:
-        A handle with `remove()`.
+        A handle; `remove()` unregisters the hook.
     """
     _hookable(self, "register_post_accumulate_grad_hook")
     if self.node is not None:
@@ -278,14 +279,14 @@ def register_post_accumulate_grad_hook(self: Tensor, hook: Callable) -> Handle:
 
 
 def keep_grad(t: Tensor) -> None:
-    """Let the backward pass store t's gradient, as its present node computes it, in t.grad."""
+    """Let the backward pass store the gradient of t, the output of its current tape node, in t.grad."""
     if t.node.hooks is None:
         t.node.hooks = {}
     t.node.hooks["keep", t.out_index] = weakref.ref(t)
 
 
 def forget_grad(t: Tensor) -> None:
-    """Undo keep_grad before another node computes t."""
+    """Undo keep_grad before t becomes the output of another tape node."""
     if t.node is not None and t.node.hooks is not None:
         t.node.hooks.pop(("keep", t.out_index), None)
 

@@ -1,4 +1,4 @@
-"""Conversion of bfloat16 to NumPy: with the package ml_dtypes if it is installed, or via float32."""
+"""Conversion between bfloat16 and NumPy, with the package ml_dtypes if it is installed, or via float32."""
 from __future__ import annotations
 
 import numpy as np
@@ -21,7 +21,7 @@ class _Bits:
 
 
 def to_ml_dtypes(x: Tensor) -> np.ndarray:
-    """Return the memory as an array of ml_dtypes.bfloat16; raise DTypeError if it is not installed."""
+    """Return the memory as an array of ml_dtypes.bfloat16; raise DTypeError if ml_dtypes is not installed."""
     try:
         import ml_dtypes
     except ImportError:

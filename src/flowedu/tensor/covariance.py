@@ -28,16 +28,16 @@ def _weights(name: str, w: Tensor | None, observations: int, whole: bool) -> Ten
 
 def cov(input: Tensor, *, correction: int = 1, fweights: Tensor | None = None,
         aweights: Tensor | None = None) -> Tensor:
-    """Return the covariances of the rows: (variables, observations) to (variables, variables).
+    """Return the covariances of the rows, of shape (variables, variables).
 
     Args:
-        input: matrix or vector.
+        input: matrix (variables, observations) or vector.
         correction: number subtracted from the number of observations.
         fweights: integer frequency of each observation; default: 1.
         aweights: weight of each observation; default: 1.
 
     Raises:
-        ShapeError: more than two axes, or weights that do not fit.
+        ShapeError: the input has more than two axes, or the size of the weights is not that of the rows.
     """
     if input.ndim > 2:
         raise ShapeError("cov: expected input to have two or fewer dimensions",

@@ -48,8 +48,8 @@ def tensor(data: Any, *, dtype: dt.dtype | None = None, device: Device | None = 
 
     Args:
         data: number, nested list, or array. Lists may contain tensors.
-        dtype: dtype; default: the default dtype for floats, int64 for ints, bool for bools, or the array's
-            dtype.
+        dtype: dtype; default: the dtype of an array. For numbers and lists it is the default dtype for
+            floats, int64 for ints, and bool for bools.
         device: device of the tensor; default: the CPU.
         requires_grad: compute gradients of the tensor.
         placement: devices of a global tensor; default: None, a local tensor.
@@ -74,8 +74,8 @@ def as_tensor(data: Any, dtype: dt.dtype | None = None, device: Device | None = 
     """Return a tensor of the data, without a copy if possible.
 
     Args:
-        data: a tensor, which is returned as it is; an array, also one on a GPU with __cuda_array_interface__,
-            whose memory is shared; or numbers and lists.
+        data: a tensor, which is returned unchanged; an array, whose memory is shared; or numbers and lists.
+            The array may be on a GPU if it has __cuda_array_interface__.
         dtype: dtype; default: that of the data.
         device: device; default: that of the data.
     """
@@ -342,12 +342,12 @@ def empty_like(input: Tensor, *, dtype: dt.dtype | None = None, device: Device |
 def arange(start: Number, end: Number | None = None, step: Number = 1, *, dtype: dt.dtype | None = None,
            device: Device | None = None, requires_grad: bool = False, placement: Placement | None = None,
            sbp: Sbp | None = None) -> Tensor:
-    """Return the vector start, start + step, ... up to and without end.
+    """Return the vector start, start + step, ..., which ends before `end`.
 
     Args:
         start: first value; arange(end) starts at 0.
         end: limit, not included.
-        step: difference of neighbors.
+        step: difference between neighbors.
         dtype: dtype; default: int64 for integers, the default dtype for floats.
         device: device of the tensor; default: the CPU.
         requires_grad: compute gradients of the tensor.
@@ -552,9 +552,9 @@ def new_empty(self: Tensor, *size: Sizes, dtype: dt.dtype | None = None, device:
 # ---- flow.Tensor(...), flow.FloatTensor(...)
 def construct(what: str, kind: dt.dtype | None, args: tuple, device: Device | None = None,
               placement: Placement | None = None, sbp: Sbp | None = None) -> Tensor:
-    """Return an uninitialized tensor for sizes, or one with the values of a list, array, or tensor.
+    """Return an uninitialized tensor of given sizes, or a tensor with the values of a list, array, or tensor.
 
-    The dtype is `kind` (None: the default).
+    The dtype is `kind`, or the default dtype if `kind` is None.
     """
     kind = kind or default_float()
     if len(args) == 1 and isinstance(args[0], (list, tuple, np.ndarray, Tensor)) and not (
@@ -584,7 +584,7 @@ def _typed(name: str, kind: dt.dtype) -> Callable[..., Tensor]:
     make.__doc__ = f"""Return a tensor of dtype {kind.name}.
 
     Args:
-        *args: sizes, such as {name}(2, 3) for an uninitialized tensor, or data, such as {name}([1, 2]).
+        *args: sizes or data. {name}(2, 3) returns an uninitialized tensor; {name}([1, 2]) contains the data.
         device: device of the tensor; default: the CPU.
         placement: devices of a global tensor; default: None, a local tensor.
         sbp: layout of a global tensor, given with placement; default: None.

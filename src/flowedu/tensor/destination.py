@@ -65,14 +65,16 @@ def finished(t: Tensor, device: Device | None = None, requires_grad: bool = Fals
 
 
 def shared(placement: Placement | None, generator: Any) -> Any:
-    """Return the generator of a random function; for global tensors it is the same on every rank."""
+    """Return the generator of a random function; for global tensors its state is the same on every rank."""
     mode = thread_state.global_mode
     placement = mode.placement if placement is None and mode is not None else placement
     return generator if placement is None else shared_generator(placement, generator)
 
 
 def spread_as(t: Tensor, x: object) -> Tensor:
-    """Return t, which every rank computed equally from x, as a global tensor on x's devices if x is global.
+    """Return t as a global tensor on the devices of x if x is global, else t itself.
+
+    Every rank must have computed the same t from x.
     """
     layout = getattr(x, "global_layout", None)
     return t if layout is None or t.global_layout is not None or t.is_lazy else from_logical(t, layout.whole)
@@ -80,10 +82,10 @@ def spread_as(t: Tensor, x: object) -> Tensor:
 
 def where(input: Tensor, device: Device | None = None, placement: Placement | None = None,
           sbp: Sbp | None = None) -> dict:
-    """Return the keywords of creation functions that place a tensor where `input` is.
+    """Return keyword arguments that make a creation function place its tensor where `input` is.
 
-    Keywords that are passed have precedence. A device makes the tensor local; a placement or an sbp alone
-    keeps the other one of the input.
+    Arguments that are passed take precedence. If `device` is passed, the tensor is local. If only `placement`
+    or only `sbp` is passed, the other one is that of the input.
     """
     layout = getattr(input, "global_layout", None)
     if device is None and layout is not None:
@@ -95,8 +97,8 @@ def where(input: Tensor, device: Device | None = None, placement: Placement | No
 
 
 def home(input: Tensor, device: Device | None = None) -> Device | None:
-    """Return the device of a tensor made like `input`: the given one, or else the input's.
+    """Return the device of a new tensor: `device` if it is passed, else the device of `input`.
 
-    None means the CPU, or the input's placement.
+    None means the CPU, or the placement of a global input.
     """
     return device if device is not None or not getattr(input, "_device", 0) else input.device

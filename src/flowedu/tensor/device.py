@@ -13,16 +13,16 @@ KINDS = ("cpu", "cuda")
 class device:
     """Device: `device("cpu")`, `device("cpu", 0)`, `device("cuda:1")`, or a copy of another one.
 
-    Attributes: type, "cpu" or "cuda"; index (default 0). Equal devices have equal type and index; a device
-    never equals a string. A "cuda" device object can be created everywhere; moving a tensor to it fails
-    without a GPU.
+    The attributes are `type`, "cpu" or "cuda", and `index` (default: 0). Two devices are equal if their types
+    and indices are equal. A device never equals a string. A "cuda" device object can be created on every
+    computer; moving a tensor to this device fails without a GPU.
 
     Args:
         type: name of the device, with or without its index, or a device.
         index: index of the GPU; default: 0.
 
     Raises:
-        DeviceError (a RuntimeError): an unknown name.
+        DeviceError (a RuntimeError): the name is unknown.
     """
 
     __slots__ = ("index", "type")
@@ -88,19 +88,21 @@ part: Callable[[str], Any] = lambda name: None           # a module of flowedu.c
 
 
 def place_at(x: TensorBase) -> int:
-    """Return the device number of a tensor's memory block; for a global tensor 1 if its placement has GPUs.
+    """Return the device number of a tensor's memory block.
+
+    For a global tensor, return 1 if its placement has GPUs, else 0.
     """
     global_layout = x.global_layout
     return x._device if global_layout is None else int(global_layout.placement.type == "cuda")
 
 
 def device_of(place: int) -> device:
-    """Return the device of a memory block's device number: 0 is the CPU, 1 + k is cuda:k."""
+    """Return the device with a memory block's device number; 0 is the CPU, and 1 + k is cuda:k."""
     return device("cuda", place - 1) if place else CPU
 
 
 def place_of(d: str | device | int | None) -> int:
-    """Return the number of a usable device; None is the CPU. Raises DeviceError."""
+    """Return the device number of `d` (None is the CPU); raise DeviceError if the device is not usable."""
     if d is None:
         return 0
     d = usable(f"cuda:{d}" if isinstance(d, int) else d)
@@ -108,10 +110,10 @@ def place_of(d: str | device | int | None) -> int:
 
 
 def usable(d: str | device) -> device:
-    """Return the device if it is usable; "cuda" is the current GPU of this thread. Raises DeviceError.
+    """Return the device; raise DeviceError if it is not usable.
 
     Args:
-        d: name or device.
+        d: name or device. "cuda" is the current GPU of this thread.
     """
     found = d if isinstance(d, device) else device(d)
     if found.type == "cuda":
@@ -133,5 +135,5 @@ def usable(d: str | device) -> device:
 
 
 def index_of(d: str | device | int | None) -> int | None:
-    """Return the index of a GPU, given as 1, "cuda:1", or flow.device("cuda"); None: the current one."""
+    """Return the index of a GPU, given as 1, "cuda:1", or flow.device("cuda"); None is returned unchanged."""
     return d if d is None or isinstance(d, int) else usable(d).index

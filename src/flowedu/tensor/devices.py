@@ -32,7 +32,7 @@ from flowedu.tensor.writing import bump
 
 
 class Moved(Custom):
-    """Tape node of x on another device; it moves the gradient back to x's device."""
+    """Tape node of a move of x to another device; its backward pass moves the gradient back to x's device."""
 
     def __init__(self, x: Tensor) -> None:
         super().__init__("to", (x,))
@@ -43,10 +43,11 @@ class Moved(Custom):
 
 
 def move_to_place(x: Tensor, place: int, non_blocking: bool = False) -> Tensor:
-    """Return x on a device (0: the CPU, 1 + k: cuda:k), recorded; x itself if it is already on that device.
+    """Return x on the device with number `place`, or x itself if it is already on that device.
 
-    A global tensor moves to the devices of that kind on the same ranks. non_blocking: pinned memory is still
-    being copied when this returns.
+    The number 0 is the CPU, and 1 + k is cuda:k. The move is recorded for the backward pass. A global tensor
+    moves to the devices of this kind on the same ranks. If `non_blocking`, the function returns while pinned
+    memory is still being copied.
     """
     if x.is_lazy:
         if not place:
@@ -112,7 +113,7 @@ def beside(t: Tensor, x: object) -> Tensor:
 
 
 def on_cpu(name: str, x: Tensor, **attrs: Any) -> Any:
-    """Call an op that works in main memory only, and return its result on the device of x."""
+    """Call an op that only works in main memory, and return its result on the device of x."""
     op = REGISTRY[name]
     out = op(move_to_place(x, 0) if getattr(x, "_device", 0) else x, **attrs)
     return tuple([beside(y, x) for y in out]) if isinstance(out, tuple) else beside(out, x)
@@ -121,16 +122,17 @@ def on_cpu(name: str, x: Tensor, **attrs: Any) -> Any:
 def to(self: Tensor, *args: Any, dtype: dt.dtype | None = None, device: Device | None = None,
        other: Tensor | None = None, non_blocking: bool = False, copy: bool = False,
        memory_format: memory_format | None = None) -> Tensor:
-    """Return this tensor with another dtype or on another device; itself if nothing changes.
+    """Return this tensor with another dtype or on another device, or the tensor itself if nothing changes.
 
-    Forms: to(dtype), to(device), to(device, dtype), and to(other), with non_blocking and copy after them.
+    The call has the forms to(dtype), to(device), to(device, dtype), and to(other). The arguments non_blocking
+    and copy may follow.
 
     Args:
         dtype: dtype; default: unchanged.
         device: device; default: unchanged.
         other: tensor whose dtype and device are used; default: None.
         non_blocking: return before copies from pinned memory are done.
-        copy: always copy.
+        copy: return a copy even if nothing changes.
         memory_format: order of the elements in memory; default: flow.preserve_format, which keeps the
             strides.
 
@@ -187,12 +189,12 @@ def _is_dtype(x: object) -> bool:
 
 
 def cpu(self: Tensor) -> Tensor:
-    """Return a copy in main memory; self if it is already in main memory."""
+    """Return a copy in main memory, or the tensor itself if it is already in main memory."""
     return move_to_place(self, 0) if place_at(self) else self
 
 
 def cuda(self: Tensor, device: Device | None = None, non_blocking: bool = False) -> Tensor:
-    """Return a copy on a GPU, or self if it is on that GPU.
+    """Return a copy on a GPU, or the tensor itself if it is already on that GPU.
 
     Args:
         device: GPU; default: the current one.
@@ -205,7 +207,10 @@ def cuda(self: Tensor, device: Device | None = None, non_blocking: bool = False)
 
 
 def put(x: Tensor, a: np.ndarray) -> None:
-    """Write the values of an array of x's shape into x, on any device, without a gradient."""
+    """Write the values of an array into x, which has the same shape and may be on any device.
+
+    The write is not recorded for gradients.
+    """
     if x._device or x.dtype.numpy is None:
         with unrecorded():
             x.copy_(from_numpy(a))
@@ -226,7 +231,9 @@ def record_stream(self: Tensor, stream: Any) -> None:
 
 
 def cuda_array_interface(self: Tensor) -> dict:
-    """Return the interface through which PyCUDA, CuPy, and Numba read GPU memory; AttributeError on the CPU.
+    """Return the interface through which PyCUDA, CuPy, and Numba read GPU memory.
+
+    Raise AttributeError for a tensor on the CPU.
     """
     if not self._device or self.dtype.numpy is None:
         raise MissingAttributeError("__cuda_array_interface__: this tensor is not on a GPU, or of a dtype "
@@ -246,10 +253,10 @@ TYPE_NAMES = {dt.float32: "FloatTensor", dt.float64: "DoubleTensor", dt.float16:
 
 def type_(self: Tensor, dtype: dt.dtype | type | str | None = None,
           non_blocking: bool = False) -> Tensor | str:
-    """Return the class name of the dtype, such as 'flowedu.FloatTensor', or convert to a dtype.
+    """Return the class name of the dtype, such as 'flowedu.FloatTensor', or convert to another dtype.
 
     Args:
-        dtype: dtype or class name; default: None, return the name.
+        dtype: dtype or class name to convert to; default: None, return the class name.
         non_blocking: accepted for compatibility.
     """
     if dtype is None:
@@ -265,8 +272,8 @@ def type_(self: Tensor, dtype: dt.dtype | type | str | None = None,
 def pin_memory(self: Tensor, device: Device | None = None) -> Tensor:
     """Return a copy in pinned main memory, which a GPU reads directly.
 
-    `.to("cuda", non_blocking=True)` of the copy returns before the copy is done. If the tensor is pinned or
-    no GPU exists, self is returned.
+    `.to("cuda", non_blocking=True)` of a pinned tensor returns before the transfer is done. If the tensor is
+    already pinned or no GPU exists, the tensor itself is returned.
 
     Args:
         device: ignored; pinned memory serves all GPUs.

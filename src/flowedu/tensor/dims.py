@@ -1,4 +1,4 @@
-"""Axis arguments in PyTorch's forms: `dim` may be negative, an int, a tuple, or None."""
+"""Checks of axis arguments in PyTorch's forms; `dim` may be an int (also negative), a tuple, or None."""
 from __future__ import annotations
 
 import operator
@@ -33,9 +33,9 @@ def one_dim(dim: int, rank: int, what: str) -> int:
 
 
 def check_int(what: str, name: str, value: Any) -> int:
-    """Return an argument that must be an int or a 0-dim integer tensor.
+    """Return the value of an argument that must be an int or a 0-dim integer tensor.
 
-    Raises DTypeError (a TypeError), also for bools.
+    Raises DTypeError (a TypeError) for other values, including bools.
     """
     if type(value) is int:
         return value
@@ -60,7 +60,10 @@ def real_dim(dim: int, rank: int, what: str) -> int:
 
 
 def dims(dim: Any, rank: int, what: str) -> tuple[int, ...]:
-    """Return the sorted axes; None and () mean all. Raises AxisError, and ShapeError for a repeated axis."""
+    """Return the sorted axes; None and () mean all axes.
+
+    Raises AxisError if an axis is out of range, and ShapeError if it is repeated.
+    """
     if dim is None:
         return _ALL[rank]
     if type(dim) is int or type(dim) is bool:
@@ -78,7 +81,7 @@ def dims(dim: Any, rank: int, what: str) -> tuple[int, ...]:
 
 
 def sizes(shape: Any) -> tuple[int, ...]:
-    """Return the sizes in the *args of `f(2, 3)`, `f((2, 3))`, `f([2, 3])`, or `f(shape)`."""
+    """Return the sizes that were passed as *args in `f(2, 3)`, `f((2, 3))`, `f([2, 3])`, or `f(shape)`."""
     inside = len(shape) == 1 and isinstance(shape[0], (tuple, list))
     if inside:
         shape = shape[0]

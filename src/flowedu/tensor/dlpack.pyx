@@ -1,7 +1,8 @@
-"""DLPack, and GPU memory passed by its address: exchange of memory with other libraries without a copy.
+"""Exchange of memory with other libraries without a copy, with DLPack or with the address of GPU memory.
 
-A capsule holds a C struct with address, dtype, shape, strides, and a `deleter`. The consumer renames the
-capsule to "used_..." and calls the deleter when done; an unused capsule calls the deleter itself.
+A capsule contains a C struct with the address, dtype, shape, strides, and a `deleter`. The consumer renames
+the capsule to "used_..." and calls the deleter when it no longer needs the memory. The destructor of an unused
+capsule calls the deleter.
 """
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc
@@ -108,7 +109,7 @@ cdef void describe(Array a, fe_dl_tensor *t, int64_t *dims) noexcept:
 
 
 def export(Array a, bint versioned):
-    """Return a capsule over the memory of `a`, which it keeps alive."""
+    """Return a capsule over the memory of `a`; the capsule keeps `a` alive."""
     cdef fe_dl_managed *old
     cdef fe_dl_versioned *new
     if not versioned:
@@ -133,7 +134,7 @@ def export(Array a, bint versioned):
 
 
 cdef class Borrowed:
-    """Memory of another library; its deleter runs when the last array is gone."""
+    """Memory of another library, whose deleter is called after the last array over it was deleted."""
     cdef fe_dl_managed *old
     cdef fe_dl_versioned *new
 
@@ -209,7 +210,7 @@ def take(capsule, cls=Array, gpus=0):
 
 
 def on_gpu(size_t address, shape, strides, dtype, int gpu, bint readonly, owner, cls=Array):
-    """Return an array of class `cls` over GPU memory of `owner`. `strides` are in elements, >= 0."""
+    """Return an array of class `cls` over GPU memory of `owner`; `strides` are in elements and at least 0."""
     cdef Array a
     cdef int i
     cdef int64_t last = 0

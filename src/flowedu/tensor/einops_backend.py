@@ -1,9 +1,9 @@
 """Backend of einops, so that `einops.rearrange(x, "b c h w -> b (h w) c")` takes tensors.
 
 einops looks for its backends among the subclasses of its AbstractBackend. The one for tensors can only be
-defined when einops is imported, which a program may do before or after it imports flowedu. So an import hook
-waits for the module; nothing is imported for programs that do not use einops. (`einops.array_api` needs no
-backend: it uses flow.array_api.)
+defined when einops is imported, which may happen before or after flowedu is imported. So an import hook
+defines the backend when einops is loaded. Nothing is imported for programs that do not use einops.
+(`einops.array_api` needs no backend, because it uses flow.array_api.)
 """
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ class _Finder:
 
 
 def register_backend() -> None:
-    """Define the backend now if einops is imported, or else when it will be."""
+    """Define the backend now if einops is already imported, or else when it is imported."""
     if _MODULE in sys.modules:
         define_backend(sys.modules[_MODULE])
     else:

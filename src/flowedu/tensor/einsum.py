@@ -20,7 +20,8 @@ def einsum(equation: str, *operands: Tensor | Sequence[Tensor]) -> Tensor:
     """Return sums of products in Einstein notation.
 
     Args:
-        equation: letters of each operand and of the result: "bij,bjk->bik"; `...` denotes broadcast axes.
+        equation: letters of the axes of each operand and of the result, such as "bij,bjk->bik". `...` denotes
+            broadcast axes.
         *operands: tensors.
 
     Example:

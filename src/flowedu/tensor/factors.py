@@ -1,7 +1,7 @@
 """Matrix factorizations and systems solved by them: cholesky, eigh, svd, and qr, with PyTorch's names.
 
-They use the ops of ops/factors.py. LAPACK works in main memory: a matrix on a GPU is copied there and back,
-as is its gradient. `flow.svd`, `flow.qr`, and `flow.cholesky` are PyTorch's older forms.
+They use the ops of ops/factors.py. LAPACK works in main memory, so a matrix on a GPU and its gradient are
+copied to main memory and back. `flow.svd`, `flow.qr`, and `flow.cholesky` are PyTorch's older forms.
 """
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _SOLVE = solve_op
 
 
 def no_driver(what: str, driver: str | None) -> None:
-    """Raise for a `driver`, which selects algorithms of MAGMA and cuSOLVER, as PyTorch does."""
+    """Raise an error if `driver` is passed, because it selects algorithms of cuSOLVER."""
     if driver is not None:
         raise ArgumentError(f"{what}: keyword argument `driver=` is only supported on CUDA inputs with "
                             f"cuSOLVER backend", expected="None", got=repr(driver), fix="leave it out")
 
 
 def solved(A: Tensor, B: Tensor) -> Tensor:
-    """Return X with A @ X = B for matrices; their batches broadcast."""
+    """Return X with A @ X = B for matrices, whose batch axes broadcast."""
     batch = S.broadcast_shapes(A.shape[:-2], B.shape[:-2])
     return _SOLVE(*(x if x.shape[:-2] == batch else S.expand(x, *batch, *x.shape[-2:]) for x in (A, B)))
 
@@ -41,7 +41,7 @@ def identity(x: Tensor, n: int) -> Tensor:
 
 
 def mirrored(what: str, A: Tensor, upper: bool) -> Tensor:
-    """Return the symmetric matrix of one triangle; the gradient goes to both triangles equally."""
+    """Return the symmetric matrix that one triangle of A defines; its gradient is the gradient of A."""
     check_tensor(what, A)
     if A.ndim < 2 or A.shape[-1] != A.shape[-2]:
         raise ShapeError(f"{what}: A must be batches of square matrices", expected="a shape (..., n, n)",
@@ -54,11 +54,11 @@ def mirrored(what: str, A: Tensor, upper: bool) -> Tensor:
 
 # ---- Cholesky
 def cholesky(input: Tensor, *, upper: bool = False) -> Tensor:
-    """Return the lower triangle L with L @ L.mT = input.
+    """Return the lower triangular matrix L with L @ L.mT = input.
 
     Args:
         input: symmetric positive-definite matrices (..., n, n); only one triangle is read.
-        upper: read the upper triangle and return L.mT.
+        upper: read the upper triangle of the input and return L.mT; default: False, read the lower triangle.
 
     Raises:
         LinAlgError: a matrix is not positive definite.
@@ -77,7 +77,8 @@ def cholesky_ex(A: Tensor, *, upper: bool = False,
         check_errors: raise an error like cholesky.
 
     Returns:
-        info is 0, or the order of the first leading minor that is not positive definite, where L is NaN.
+        info is 0, or the order of the first leading minor that is not positive definite. In the second case,
+        L is NaN.
     """
     a = mirrored("linalg.cholesky_ex", A, upper)
     y = on_cpu("cholesky", a, checked=bool(check_errors))
@@ -125,9 +126,9 @@ def solve_triangular(A: Tensor, B: Tensor, *, upper: bool, left: bool = True,
     Args:
         A: triangular matrices (..., n, n); the other triangle is not read.
         B: right-hand sides (..., n, k).
-        upper: A is an upper triangle.
-        left: False solves X @ A = B.
-        unitriangular: take the diagonal as 1.
+        upper: A is an upper triangular matrix; if False, a lower triangular matrix.
+        left: True solves A @ X = B; False solves X @ A = B.
+        unitriangular: treat the elements of the diagonal as 1.
 
     Raises:
         LinAlgError: the diagonal contains 0.
@@ -146,7 +147,7 @@ def triangular_solve(input: Tensor, A: Tensor, upper: bool = True, transpose: bo
     Args:
         input: right-hand sides (..., n, k).
         A: triangular matrices (..., n, n).
-        upper: A is an upper triangle.
+        upper: A is an upper triangular matrix; if False, a lower triangular matrix.
         transpose: solve A.mT @ X = input.
         unitriangular: take the diagonal as 1.
     """
@@ -164,14 +165,15 @@ def _upper(what: str, UPLO: str) -> bool:
 
 
 def eigh(A: Tensor, UPLO: str = "L") -> return_types.linalg_eigh:
-    """Return (eigenvalues, eigenvectors as columns) of symmetric matrices, in ascending order.
+    """Return the eigenvalues of symmetric matrices in ascending order, and the eigenvectors as columns.
 
     Args:
         A: symmetric matrices (..., n, n).
         UPLO: triangle to read, "L" or "U".
 
     Note:
-        The rotation between eigenvectors of equal eigenvalues has no derivative; it counts as 0.
+        Eigenvectors of equal eigenvalues are only determined up to a rotation. The derivative of this
+        rotation is taken as 0.
     """
     return return_types.linalg_eigh(*on_cpu("eigh", mirrored("linalg.eigh", A, _upper("linalg.eigh", UPLO))))
 
@@ -190,13 +192,16 @@ def eigvalsh(A: Tensor, UPLO: str = "L") -> Tensor:
 def svd(A: Tensor, full_matrices: bool = True, *, driver: str | None = None) -> return_types.linalg_svd:
     """Return the singular value decomposition (U, S, Vh) with A = U[:, :k] @ diag(S) @ Vh[:k].
 
+    Here k is the number of singular values, min(n, m).
+
     Args:
         A: matrices (..., n, m).
         full_matrices: make U and Vh square; the additional columns have no derivative.
         driver: must be None.
 
     Note:
-        The rotation between singular vectors of equal values has no derivative.
+        Singular vectors of equal singular values are only determined up to a rotation, which has no
+        derivative.
     """
     no_driver("linalg.svd", driver)
     check_tensor("linalg.svd", A)
@@ -220,8 +225,8 @@ def old_svd(input: Tensor, some: bool = True, compute_uv: bool = True) -> return
 
     Args:
         input: matrices (..., n, m).
-        some: False makes U and V square.
-        compute_uv: False returns zeros for U and V.
+        some: if False, U and V are square.
+        compute_uv: if False, U and V are zeros.
     """
     u, s, vh = svd(input, not (some and compute_uv))
     if not compute_uv:
@@ -232,11 +237,11 @@ def old_svd(input: Tensor, some: bool = True, compute_uv: bool = True) -> return
 
 # ---- QR
 def qr(A: Tensor, mode: str = "reduced") -> return_types.linalg_qr:
-    """Return (Q, R) with A = Q @ R, orthonormal columns of Q, and an upper triangle R.
+    """Return (Q, R) with A = Q @ R; the columns of Q are orthonormal, and R is upper triangular.
 
     Args:
         A: matrices (..., n, m).
-        mode: "reduced"; "complete", a square Q, without a gradient if n > m; "r", an empty Q.
+        mode: "reduced"; "complete" for a square Q, which has no gradient if n > m; "r" for an empty Q.
     """
     if mode not in ("reduced", "complete", "r"):
         raise ArgumentError("linalg.qr: qr received unrecognized mode",
@@ -260,7 +265,7 @@ def old_qr(input: Tensor, some: bool = True) -> return_types.qr:
 
     Args:
         input: matrices (..., n, m).
-        some: False makes Q square.
+        some: if False, Q is square.
     """
     return return_types.qr(*qr(input, "reduced" if some else "complete"))
 

@@ -1,10 +1,10 @@
 """flow.fft: Fourier transforms of real tensors.
 
-A complex number is a pair along a last axis of size two, its real and its imaginary part: rfft of n values
-has n // 2 + 1 such pairs. Pairs are added, scaled, and trained like all values; they are multiplied by
-`flow.fft.mul`, never by `*`. A convolution of two signals is a product of their spectra, `irfft(mul(rfft(x),
-rfft(w)), len(x))`; the power of each frequency is `rfft(x).square().sum(-1)`. All functions have gradients.
-(NumPy works in main memory: a tensor on a GPU is copied there and back.)
+A complex number is stored as a pair along a last axis of size two, its real and its imaginary part. rfft of n
+values returns n // 2 + 1 such pairs. Pairs are added, scaled, and trained like all values, but they are
+multiplied by `flow.fft.mul`, not by `*`. A circular convolution of two signals is a product of their spectra,
+`irfft(mul(rfft(x), rfft(w)), len(x))`. The power of each frequency is `rfft(x).square().sum(-1)`. All
+functions have gradients. (NumPy works in main memory, so a tensor on a GPU is copied there and back.)
 """
 from __future__ import annotations
 
@@ -80,20 +80,20 @@ def _half(what: str, input: Tensor, n: int | None, dim: int, norm: str | None) -
 
 
 def rfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
-    """Return the frequencies 0 to n // 2 of a real signal: (..., n, ...) to (..., n // 2 + 1, ..., 2).
+    """Return the frequencies 0 to n // 2 of a real signal.
 
-    The new last axis contains the real and the imaginary part. The other frequencies are mirror images of
-    these.
+    The shape changes from (..., n, ...) to (..., n // 2 + 1, ..., 2). The new last axis contains the real and
+    the imaginary part. The other frequencies are mirror images of these.
 
     Args:
-        input: floating tensor.
-        n: number of values along `dim`; longer signals are cropped, shorter ones padded with zeros; default:
-            all.
+        input: tensor; integers are converted to the default float dtype.
+        n: number of values along `dim`; default: all. Longer signals are cropped, and shorter ones are padded
+            with zeros.
         dim: axis of the signal.
-        norm: "backward" (None): irfft divides by n; "forward": rfft divides by n; "ortho": both divide by
-            sqrt(n).
+        norm: with "backward" (None), irfft divides by n. With "forward", rfft divides by n. With "ortho",
+            both divide by sqrt(n).
 
-    A convolution learned in frequencies, and the power of each frequency:
+    A convolution with a learned spectrum `weight`, and the power of each frequency:
 
         spectrum = flow.fft.rfft(x)
         y = flow.fft.irfft(flow.fft.mul(spectrum, weight), n=x.shape[-1])
@@ -104,17 +104,21 @@ def rfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = 
 
 
 def irfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
-    """Return the inverse of rfft: (..., m, ..., 2) to (..., n, ...), real.
+    """Return the real signal with the given frequencies, the inverse of rfft.
+
+    The shape changes from (..., m, ..., 2) to (..., n, ...).
 
     Args:
         input: pairs of real and imaginary parts.
-        n: length of the result; default: 2 * (m - 1). An odd n must be given, because the frequencies do not
-            determine it. n // 2 + 1 frequencies are read: further ones are ignored, missing ones are 0.
+        n: length of the result; default: 2 * (m - 1). An odd n must be passed, because m frequencies do not
+            determine if n is odd. n // 2 + 1 frequencies are read. Further frequencies are ignored, and
+            missing ones are 0.
         dim: axis of the frequencies, counted without the axis of the pairs.
         norm: the norm passed to rfft.
 
     Note:
-        The imaginary parts of frequency 0, and for an even n of n / 2, are not read: a real signal has none.
+        The imaginary part of frequency 0 is not read, because it is 0 for a real signal. The same holds for
+        frequency n / 2 if n is even.
     """
     x = _pairs("fft.irfft", input, "input")
     axis = real_dim(dim, x.ndim - 1, "fft.irfft")
@@ -125,16 +129,16 @@ def irfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None =
 
 
 def fft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
-    """Return all n frequencies of a real signal: (..., n, ...) to (..., n, ..., 2).
+    """Return all n frequencies of a real signal.
 
-    The frequencies of rfft are followed by their mirror images: frequency n - k is the conjugate of k. rfft
-    contains the same information in half the values. Pairs as `input` are treated as real values; complex
-    signals are not supported.
+    The shape changes from (..., n, ...) to (..., n, ..., 2). The frequencies of rfft are followed by their
+    mirror images, because frequency n - k is the conjugate of frequency k. rfft returns the same information
+    in half the values. Complex signals are not supported, so pairs in `input` are treated as real values.
 
     Args:
-        input: floating tensor.
-        n: number of values along `dim`; longer signals are cropped, shorter ones padded with zeros; default:
-            all.
+        input: tensor; integers are converted to the default float dtype.
+        n: number of values along `dim`; default: all. Longer signals are cropped, and shorter ones are padded
+            with zeros.
         dim: axis of the signal.
         norm: "backward" (None), "forward", or "ortho", see rfft.
     """
@@ -147,10 +151,10 @@ def fft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = N
 
 
 def mul(a: Tensor, b: Tensor) -> Tensor:
-    """Return the product of complex numbers given as pairs.
+    """Return the product of complex numbers that are stored as pairs.
 
-    `a * b` multiplies real parts with real parts and imaginary parts with imaginary parts. The conjugate of b
-    is `b * flow.tensor([1.0, -1.0])`.
+    `a * b` would only multiply real parts by real parts and imaginary parts by imaginary parts. The conjugate
+    of b is `b * flow.tensor([1.0, -1.0])`.
 
     Args:
         a: pairs (..., 2).
@@ -171,11 +175,11 @@ def _frequencies(what: str, f: Callable, n: int, d: float, dtype: dt.dtype | Non
 def fftfreq(n: int, d: float = 1.0, *, dtype: dt.dtype | None = None, device: Device | None = None,
             requires_grad: bool = False, placement: Placement | None = None,
             sbp: Sbp | None = None) -> Tensor:
-    """Return the vector (n,) of the frequencies of `fft` in their order: 0, 1, ..., -2, -1, divided by n * d.
+    """Return the frequencies of `fft` in their order, the vector (n,) of 0, 1, ..., -2, -1, divided by n * d.
 
     Args:
         n: length of the signal.
-        d: time between two values.
+        d: time between neighboring values of the signal.
         dtype: dtype; default: the default dtype.
         device: device of the tensor; default: the CPU.
         requires_grad: compute gradients of the tensor.
@@ -189,11 +193,11 @@ def fftfreq(n: int, d: float = 1.0, *, dtype: dt.dtype | None = None, device: De
 def rfftfreq(n: int, d: float = 1.0, *, dtype: dt.dtype | None = None, device: Device | None = None,
              requires_grad: bool = False, placement: Placement | None = None,
              sbp: Sbp | None = None) -> Tensor:
-    """Return the vector (n // 2 + 1,) of the frequencies of `rfft`: 0, 1, ..., n // 2, divided by n * d.
+    """Return the frequencies of `rfft`, the vector (n // 2 + 1,) of 0, 1, ..., n // 2, divided by n * d.
 
     Args:
         n: length of the signal.
-        d: time between two values.
+        d: time between neighboring values of the signal.
         dtype: dtype; default: the default dtype.
         device: device of the tensor; default: the CPU.
         requires_grad: compute gradients of the tensor.
@@ -219,17 +223,17 @@ def fftshift(input: Tensor, dim: int | Sequence[int] | None = None) -> Tensor:
     """Move the negative frequencies before the others, so that 0 is in the middle.
 
     Args:
-        input: tensor; pairs of `fft` along the last axis need dim=-2.
+        input: tensor. For a result of `fft`, which has pairs along its last axis, pass dim=-2.
         dim: axis or axes; default: all.
     """
     return _shifted("fft.fftshift", input, dim, 1)
 
 
 def ifftshift(input: Tensor, dim: int | Sequence[int] | None = None) -> Tensor:
-    """Undo fftshift: frequency 0 first.
+    """Undo fftshift, so that frequency 0 is first.
 
     Args:
-        input: tensor; pairs of `fft` along the last axis need dim=-2.
+        input: tensor. For a result of `fft`, which has pairs along its last axis, pass dim=-2.
         dim: axis or axes; default: all.
     """
     return _shifted("fft.ifftshift", input, dim, -1)

@@ -1,7 +1,7 @@
 """Random generators and the default one, with manual_seed and get_rng_state.
 
-A Generator is a seed and a count of draws; every draw is a function of both (ops/random.py). Equal seeds give
-equal numbers for any number of threads.
+A Generator stores a seed and counts its draws. The numbers of a draw are a function of the seed and the count
+(ops/random.py), so that equal seeds give equal numbers for any number of threads.
 """
 from __future__ import annotations
 
@@ -76,7 +76,10 @@ class Generator:
         return self
 
     def next(self) -> tuple[int, int]:
-        """Return (seed, draw) for the next op; in a graph a new seed, because the runs count the draws."""
+        """Return (seed, draw) for the next op.
+
+        In a graph, each op gets a new seed and draw 0, because the runs of the graph count the draws.
+        """
         self._draws += 1
         if current_interpreter() is None:
             return _mixed(self._seed), self._draws
@@ -87,7 +90,7 @@ class Generator:
 
 
 def draw(op: OpBase, inputs: tuple, attrs: tuple, generator: Generator | None = None) -> Tensor:
-    """Run a random op with the next seed and draw of a generator. `attrs` are the attributes before these."""
+    """Run a random op with the next seed and draw of a generator, which follow the attributes `attrs`."""
     seed, count = (generator or default_generator).next()
     if current_interpreter() is None:
         return call_seeded(op, inputs, (*attrs, 0, 0), seed, count)
@@ -198,7 +201,7 @@ class fork_rng:
 
     Args:
         devices: accepted for compatibility; default: None.
-        enabled: False: do nothing.
+        enabled: if False, the state is not restored; default: True.
     """
 
     def __init__(self, devices: object = None, enabled: bool = True) -> None:

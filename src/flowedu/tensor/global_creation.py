@@ -1,7 +1,7 @@
 """Creation of global tensors, such as flow.ones(2, 3, placement=..., sbp=...), and queries of existing ones.
 
 The logical value does not depend on the devices. The queries return the shards of a global tensor, and check
-that all ranks agree.
+that the tensors of all ranks have the same dtype, shape, and layout.
 """
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from flowedu.tensor.types import Device, Sbp
 
 def spread_out(t: Tensor, placement: Placement | None, sbp: Sbp | None,
                device: Device | None = None) -> Tensor:
-    """Return the global tensor whose logical value is t, which every rank made equally.
+    """Return the global tensor with the logical value t, which must be the same on every rank.
 
     Raises:
-        CheckError: only one of placement and sbp is given.
-        ArgumentError: device is given as well.
+        CheckError: only one of placement and sbp is passed.
+        ArgumentError: device is also passed.
     """
     if placement is None or sbp is None:
         raise CheckError(f"a global tensor needs placement and sbp: {'sbp' if sbp is None else 'placement'}: "
@@ -47,16 +47,16 @@ def spread_out(t: Tensor, placement: Placement | None, sbp: Sbp | None,
 
 
 def of_kind(p: Placement, kind: str) -> Placement:
-    """Return the placement of the same ranks with devices of the kind "cpu" or "cuda"."""
+    """Return the placement with the ranks of `p` and devices of the kind "cpu" or "cuda"."""
     return p if p.type == kind else Placement(kind, p.ranks)
 
 
 def shared_generator(placement: Placement | None, generator: Any) -> Any:
-    """Return a generator for a global tensor, in the state of rank 0's default generator on every rank.
+    """Return a generator for a global tensor; on every rank it has the state of rank 0's default generator.
 
     Args:
-        placement: flow.placement of the tensor; None: return `generator`.
-        generator: the caller's Generator, returned unchanged; None: make one.
+        placement: flow.placement of the tensor. If it is None, `generator` is returned.
+        generator: the caller's Generator, which is returned unchanged. If it is None, a new one is created.
     """
     engine = current()
     if placement is None or generator is not None or len(engine.owned) == engine.size:
@@ -72,9 +72,9 @@ def shared_generator(placement: Placement | None, generator: Any) -> Any:
 
 
 def check_meta_consistency(self: Tensor) -> None:
-    """Raise on every rank if the ranks' tensors differ in dtype, shape, placement, or sbp.
+    """Raise an error on every rank if the tensors of the ranks differ in dtype, shape, placement, or sbp.
 
-    All ranks must call it.
+    All ranks must call this method.
     """
     engine = current()
     if len(engine.owned) == engine.size:
@@ -91,7 +91,10 @@ def check_meta_consistency(self: Tensor) -> None:
 
 
 def shards(xs: Sequence[Tensor]) -> list[tuple[Tensor, ...]]:
-    """Return the local parts of tensors of one layout, rank by rank; devices that share memory once."""
+    """Return the local parts of tensors with the same layout, one tuple per rank.
+
+    Devices that share one part are listed once.
+    """
     found, seen = [], set()
     tables = [parts_of(x) for x in xs]
     for rank, part in tables[0].items():
@@ -111,7 +114,7 @@ def global_to_global(self: Tensor, placement: Placement | None = None, sbp: Sbp 
         sbp: flow.sbp of the result, or one per axis of the hierarchy; default: that of the tensor.
         grad_sbp: sbp of the gradient; default: chosen by the conversion's gradient rule.
         check_meta: accepted for compatibility and ignored.
-        copy: copy the memory, also where it could be shared; default: False.
+        copy: copy the memory even if it could be shared; default: False.
 
     Raises:
         ArgumentError: the tensor is local.
@@ -129,8 +132,8 @@ def local_to_global(self: Tensor, placement: Placement | None = None, sbp: Sbp |
     Args:
         placement: flow.placement of the result.
         sbp: flow.sbp of the result, or one per axis of the hierarchy.
-        check_meta: compare shapes and dtypes of all ranks; default: True.
-        copy: copy the memory, also where it could be shared; default: False.
+        check_meta: check that the shapes and dtypes of all ranks fit together; default: True.
+        copy: copy the memory even if it could be shared; default: False.
 
     Raises:
         ArgumentError: the tensor is global.

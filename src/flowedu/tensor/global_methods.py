@@ -1,4 +1,4 @@
-"""Tensor methods for the layout on devices (chapter 6). The implementation is in core/sbp/tensor/."""
+"""Tensor methods for the layout of global tensors (chapter 6), implemented in core/sbp/tensor/."""
 from __future__ import annotations
 
 from flowedu.core.eager.tensor import Tensor, attach

@@ -1,7 +1,7 @@
 """Functions of chapter 6 used by tensors, imported at their first use so that `import flowedu` stays fast.
 
-Each function calls the one of the same name in the module given on its line. (For tensors that are already
-global, chapter 6 fills the slots of core/eager/hooks.pxi, which chapter 2 calls.)
+Each function calls the function of the same name in the module given on its line. (For
+tensors that are already global, chapter 2 calls the slots of core/eager/hooks.pxi, which chapter 6 fills.)
 """
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Hooks of tensors and tape nodes, and the node attribute next_functions.
 
-Backward calls this module when it reaches a hook (core/grad/arrive.pxi).
+The backward pass calls this module when it reaches a hook (core/grad/arrive.pxi).
 """
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ids = itertools.count()
 
 
 class AccumulateGrad:
-    """End of a path, which adds a leaf's gradient to its `.grad`. `variable` is the leaf."""
+    """Last node of a path to a leaf; it adds the gradient to `.grad` of the leaf, `variable`."""
 
     next_functions = ()
 
@@ -38,12 +38,12 @@ class AccumulateGrad:
         return hash((AccumulateGrad, id(self.variable)))
 
     def register_hook(self, hook: Callable) -> Handle:
-        """Call `hook(grad_inputs, grad_outputs)` when the leaf's gradient is computed."""
+        """Register a hook that is called as `hook(grad_inputs, grad_outputs)` after `.grad` was changed."""
         return self.variable.register_post_accumulate_grad_hook(lambda leaf: hook((), (leaf.grad,)))
 
 
 class Handle:
-    """Handle of a registered hook: `remove()` unregisters it, and so does leaving a `with` block."""
+    """Handle of a registered hook, which is unregistered by `remove()` or at the end of a `with` block."""
 
     def __init__(self, table: dict, hook: Callable, key: int | None = None) -> None:
         if not callable(hook):
@@ -71,7 +71,7 @@ def next_functions(node: TapeNode) -> tuple:
 
 
 def hook_table(node: TapeNode, key: int | str) -> dict:
-    """Return the hooks of a node under `key`: an output's number, "before", or "after"."""
+    """Return the hooks of a node under `key`, which is the number of an output, "before", or "after"."""
     if node.hooks is None:
         node.hooks = {}
     return node.hooks.setdefault(key, {})
@@ -79,14 +79,14 @@ def hook_table(node: TapeNode, key: int | str) -> dict:
 
 # ---- during backward
 def leaf_hooks(leaf: TensorBase, gradient: Tensor) -> Tensor:
-    """Return the leaf's gradient after its hooks."""
+    """Return the leaf's gradient after calling the leaf's hooks."""
     for f in list((leaf.rare.hooks or {}).values()):
         gradient = _checked(f(gradient), gradient)
     return gradient
 
 
 def before_node(node: TapeNode, douts: list) -> None:
-    """Run the tensor hooks and retain_grad of the node's outputs, then its prehooks."""
+    """Run the tensor hooks and retain_grad of the node's outputs, then the node's prehooks."""
     for slot, g in enumerate(douts):
         if g is None:
             continue
@@ -104,7 +104,7 @@ def before_node(node: TapeNode, douts: list) -> None:
 
 
 def after_node(node: TapeNode, grads: list, douts: list) -> list:
-    """Return the inputs' gradients after the node's hooks."""
+    """Return the gradients of the node's inputs after calling the node's hooks."""
     for f in list(node.hooks.get("after", {}).values()):
         new = f(tuple(grads), tuple(douts))
         if new is not None:

@@ -1,10 +1,10 @@
 """Reading parts of a tensor: t[index].
 
-Writing: assignment.py.
+assignment.py implements writes.
 
-An index is processed in two steps, as in PyTorch. Integers, slices, None, and `...` make a view
-(`Parts.view`). Each remaining axis of that view has an index tensor (lists, arrays, index tensors, masks),
-and the selected elements are copied.
+An index is processed in two steps, as in PyTorch. First, integers, slices, None, and `...` make a view
+(`Parts.view`). Second, lists, arrays, index tensors, and masks are converted to one index tensor per axis of
+that view, and the selected elements are copied.
 """
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ class Parts:
 
     Attributes:
         start, stop, step: slice of each axis.
-        sizes: axes of the view.
-        chosen: for each axis of the view, None or an index: an int64 array, or a lazy tensor.
+        sizes: sizes of the axes of the view.
+        chosen: for each axis of the view, its index (an int64 array or a lazy tensor), or None.
         flipped: axes of the view that a negative step reverses.
     """
 
@@ -191,11 +191,11 @@ class Parts:
         return self.turn(self.unturned(x))
 
     def turn(self, x: Tensor) -> Tensor:
-        """Return x with the axes of negative steps reversed, copied; x itself if all steps are positive."""
+        """Return a copy of x with the axes of negative steps reversed, or x itself without such axes."""
         return flip(x, self.flipped) if self.flipped else x
 
     def unturned(self, x: Tensor) -> Tensor:
-        """Return the view of `view`, with the axes of negative steps in the order of x."""
+        """Return the part of x that `view` returns, but without reversing the axes of negative steps."""
         if any(self.start) or self.stop != list(self.shape) or any(s != 1 for s in self.step):
             x = _SLICE.call((x,), (tuple(self.start), tuple(self.stop), tuple(self.step)))
         return _RESHAPE.call((x,), (tuple(self.sizes),)) if x.shape != tuple(self.sizes) or not x.ndim else x
@@ -205,7 +205,7 @@ class Parts:
         return all(c is None for c in self.chosen)
 
     def picked(self, v: Tensor) -> Tensor:
-        """Return a copy of the chosen elements of the view v."""
+        """Return a copy of the elements of the view v that `chosen` selects."""
         at = [i for i, c in enumerate(self.chosen) if c is not None]
         if len(at) == 1:
             return _GATHER.call((v, beside(_single(self.chosen[at[0]], v.shape[at[0]]), v)), (at[0],))
@@ -265,7 +265,7 @@ def _basic(shape: tuple, key: tuple) -> tuple[tuple | None, tuple | None]:
 
 
 def getitem(self: Tensor, index: Index) -> Tensor:
-    """Return x[index]: a view for integers, slices, None, and `...`, otherwise a copy."""
+    """Return x[index], which is a view for integers, slices, None, and `...`, and otherwise a copy."""
     key = _key(index)
     if key is not None:
         cut, sizes = _basic(self._sizes(), key)

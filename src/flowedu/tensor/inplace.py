@@ -1,12 +1,13 @@
 """In-place writes: x.add_(y), x += y, x[i] = y.
 
-A write has three effects. The new values are stored in x's memory, where every alias and view reads them. The
-memory's version is incremented, so that the backward pass detects that a saved value is gone. And x gets the
-history of the new values. When x is a view, the history of its base becomes "the base with the new values in
-this region", and every view of the base rebuilds its history at its next use (core/eager/link.pxi).
+A write has three effects. First, the new values are stored in x's memory, where every alias and view reads
+them. Second, the memory's version is incremented, so that the backward pass detects that a saved value was
+overwritten. Third, x gets the history of the new values. If x is a view, the history of its base becomes
+"the base with the new values in this region". Every view of the base then rebuilds its history at its next
+use (core/eager/link.pxi).
 
-Inside nn.Graph.build there is no memory: from then on x represents the new value, and so do its base and its
-views. The same holds for global tensors on several devices.
+Inside nn.Graph.build, tensors have no memory. After a write, x represents the new value, and so do its base
+and its views. The same holds for global tensors on several devices.
 """
 from __future__ import annotations
 
@@ -49,12 +50,13 @@ def write_into(x: Tensor, z: Tensor, what: str = "copy_", since: int | None = No
 
     Args:
         what: name of the in-place op, for messages.
-        since: `tape_position()` before z was computed from x, if it was; tensors that those calls saved of x
-            are kept.
+        since: `tape_position()` before z was computed from x, or None if z was not computed from x. Calls
+            that were recorded since then keep a copy of the values of x that they saved.
 
     Raises:
-        GradientError: x is a leaf that requires a gradient, a view of one, or memory with repeated elements.
-        ShapeError: z does not broadcast.
+        GradientError: x is a leaf that requires a gradient, or a view of such a leaf, or several elements of
+            x share one memory location.
+        ShapeError: z does not broadcast to the shape of x.
     """
     top = current_interpreter()
     check_writable(x, what)
@@ -98,10 +100,12 @@ def _fits(shape: tuple, target: tuple) -> bool:
 
 
 def rewrite_history(x: Tensor, z: Tensor, steps: Any, independent: bool = False) -> None:
-    """Give x the history of z, whose values its memory contains; a view passes the history on to its base.
+    """Give x the history of z, after the values of z were written into x.
+
+    If x is a view, the history of its base also changes.
 
     Args:
-        steps: `view_steps(x)` of a view: how it is made from its base.
+        steps: `view_steps(x)` if x is a view, the ops that make x from its base.
         independent: True if z was not computed from x.
     """
     if z.node is None and z.requires_grad:
@@ -195,9 +199,9 @@ def _with_slice(parent: Tensor, z: Tensor, start: tuple, stop: tuple, step: tupl
 # ---- computing and writing
 def compute_into(x: Tensor, f: Callable, args: tuple, kwargs: dict, what: str,
                  lenient: bool = False) -> Tensor:
-    """Compute f(x, *args) and write the result into x; the method `what` of the in-place table.
+    """Compute f(x, *args) and write the result into x, for the in-place method named `what`.
 
-    `lenient` allows that the op that made x has saved it; that op keeps a copy.
+    With `lenient`, the op that computed x may have saved x for the backward pass; this op then keeps a copy.
     """
     check_writable(x, what)
     since = x.node.seq - 1 if lenient and x.node is not None else tape_position()
@@ -214,7 +218,7 @@ def compute_into(x: Tensor, f: Callable, args: tuple, kwargs: dict, what: str,
 
 
 def check_result(x: Tensor, z: Tensor, what: str) -> None:
-    """Raise if an in-place op changes the shape or needs a dtype that x cannot store."""
+    """Raise an error if the result z has another shape or device than x, or a dtype that x cannot store."""
     if z.shape != x.shape:
         raise ShapeError(f"{what}: Can not expand origin shape {tuple(x.shape)} to {tuple(z.shape)} in an "
                          f"inplace operation", expected=f"a result of shape {tuple(x.shape)}",

@@ -1,4 +1,4 @@
-"""In-place methods of Tensor, whose names end in `_`: each writes the result of the method without it."""
+"""In-place methods of Tensor, such as `exp_`; each writes the result of the method without `_`."""
 from __future__ import annotations
 
 import functools
@@ -102,7 +102,7 @@ Raises:
 def initialising(f: Callable) -> Callable:
     """Decorate a method that initializes a tensor.
 
-    As in OneFlow, the method may write into a parameter, without history, like flow.nn.init.
+    As in OneFlow, the method may write into a parameter, and the write is not recorded, like in flow.nn.init.
     """
     @functools.wraps(f)
     def method(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
@@ -134,7 +134,7 @@ def copy_(self: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor:
     """Copy the values of another tensor, broadcast and cast, and return this tensor.
 
     Args:
-        src: tensor. A global tensor also takes a local tensor or an array, rank 0's.
+        src: tensor. If this tensor is global, src may also be a local tensor or an array; rank 0's is used.
         non_blocking: return before copies from pinned memory to a GPU are done.
     """
     if non_blocking and self._device and isinstance(src, Tensor) and src.is_eager \
@@ -162,11 +162,12 @@ def fill_(self: Tensor, value: Tensor | Number) -> Tensor:
 
 
 def fill_diagonal_(self: Tensor, fill_value: float, wrap: bool = False) -> Tensor:
-    """Write a number into the diagonal, the elements whose indices are equal.
+    """Write a number into the diagonal, which consists of the elements whose indices are equal.
 
     Args:
         fill_value: the number.
-        wrap: of a matrix with more rows than columns, start again one row below the end of the diagonal.
+        wrap: if a matrix has more rows than columns, repeat the diagonal below its end, with one row left out
+            in between.
 
     Returns:
         The tensor itself.
@@ -240,7 +241,7 @@ def _layout(name: str) -> Callable:
 
 
 def detach_(self: Tensor) -> Tensor:
-    """Drop the history: the tensor becomes a leaf that does not require a gradient."""
+    """Remove the history, so that the tensor becomes a leaf that does not require a gradient."""
     if self.link is not None and self._base.requires_grad:
         raise CallError("detach_: can't detach views in-place", expected="a tensor of its own", got="a view",
                         fix="x = x.detach()")
@@ -252,7 +253,7 @@ def detach_(self: Tensor) -> Tensor:
 
 
 def contiguous_(self: Tensor) -> Tensor:
-    """Store the elements in row-major order."""
+    """Store the elements in row-major order, and return the tensor."""
     if not self.is_contiguous():
         self.data = self.detach().contiguous()
     return self

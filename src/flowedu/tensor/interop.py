@@ -1,4 +1,4 @@
-"""Conversion between tensors and other Python objects: NumPy, DLPack, copy, pickle."""
+"""Conversion between tensors and other Python objects, with NumPy, DLPack, copy, and pickle."""
 from __future__ import annotations
 
 import copy
@@ -22,9 +22,9 @@ from flowedu.tensor.writing import lend
 
 
 def alike(a: np.ndarray, x: object = None) -> Tensor:
-    """Return a tensor of values that every rank computes alike, on the device of x.
+    """Return the array as a tensor on the device of x, and mark its values as equal on every rank.
 
-    Such values are positions given by lists, or by a global tensor's values.
+    Such values are positions that were computed from lists or from the values of a global tensor.
     """
     t = from_numpy(np.asarray(a, order="C"))
     t.uniform = True
@@ -85,13 +85,14 @@ def __dlpack_device__(self: Tensor) -> tuple[int, int]:
 def from_dlpack(x: Any, *, device: Device | None = None, copy: bool | None = None) -> Tensor:
     """Return a tensor over the memory of another library's array, or of a DLPack capsule.
 
-    Work that the other library has queued on its device is finished before work that is queued here from now
-    on.
+    On a GPU, work that the other library has already queued is finished before work that flowedu queues
+    later.
 
     Args:
         x: array with __dlpack__, or a capsule.
-        device: device of the result; None: the device of the memory.
-        copy: True: always copy; False: raise BufferError if a copy is needed; None: copy only if needed.
+        device: device of the result; default: None, the device of the memory.
+        copy: True always copies, and False raises BufferError if a copy is needed; default: None, copy only
+            if needed.
     """
     if hasattr(x, "__dlpack__"):
         kind, index = (int(i) for i in x.__dlpack_device__()) if hasattr(x, "__dlpack_device__") else (1, 0)
@@ -187,7 +188,7 @@ class UntypedStorage:
 
 
 def untyped_storage(self: Tensor) -> UntypedStorage:
-    """Return the memory block of this tensor; tensors that share it have equal ones."""
+    """Return the memory block of this tensor; tensors that share memory return equal blocks."""
     self._require_data("untyped_storage()")
     return UntypedStorage(self)
 
@@ -286,6 +287,6 @@ attach(Tensor, {f.__name__: f for f in (__array__, __array_namespace__, __comple
                                         data_ptr, to_device, untyped_storage, __reduce_ex__, __copy__,
                                         __deepcopy__)})
 attach(Tensor, {"data": property(_get_data, _set_data,
-                                 doc="The same memory without history; setting it exchanges the memory and "
-                                 "keeps history and gradient."),
+                                 doc="The same memory without history. An assignment replaces the memory "
+                                 "and keeps history and gradient."),
                 "storage": untyped_storage})

@@ -39,8 +39,8 @@ def cat(tensors: Sequence, dim: int = 0) -> Tensor:
     """Concatenate tensors along an axis.
 
     Args:
-        tensors: tensors with equal sizes except along `dim`; the dtypes are promoted, empty 1-dim tensors are
-            ignored.
+        tensors: tensors with equal sizes except along `dim`. The dtypes are promoted, and empty 1-dim tensors
+            are ignored.
         dim: axis.
     """
     xs = _list("cat", tensors)
@@ -134,7 +134,7 @@ def block_diag(*tensors: Tensor) -> Tensor:
     """Return a block-diagonal matrix.
 
     Args:
-        *tensors: matrices, vectors (as rows), or numbers on the diagonal.
+        *tensors: the blocks: matrices, vectors (as rows), or 0-dim tensors.
     """
     xs = [S.atleast_2d(x) for x in tensors]
     width, rows, left = sum(x.shape[1] for x in xs), [], 0
@@ -149,7 +149,7 @@ def meshgrid(*tensors: Tensor | Sequence[Tensor], indexing: str = "ij") -> tuple
 
     Args:
         *tensors: vectors of n, m, ... elements.
-        indexing: "ij" returns tensors (n, m, ...), "xy" exchanges the first two axes.
+        indexing: "ij" returns tensors of shape (n, m, ...), and "xy" exchanges their first two axes.
     """
     xs: list = list(tensors[0]) if len(tensors) == 1 and isinstance(tensors[0],
                                                                     (list, tuple)) else list(tensors)
@@ -185,8 +185,10 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
 
     Args:
         input: tensor.
-        pad: (before, after) of the last axis, then of the one before it, and so on; negative numbers crop.
-        mode: "constant", "reflect" (less than the axis), "replicate", or "circular" (at most the axis).
+        pad: number of elements (before, after) for the last axis, then for the axis before it, and so on.
+            Negative numbers crop.
+        mode: "constant", "reflect" (pads less than the size of the axis), "replicate", or "circular" (pads at
+            most the size of the axis).
         value: constant of mode "constant"; default: 0.
     """
     if len(pad) % 2 or len(pad) > 2 * input.ndim:
@@ -296,7 +298,7 @@ def triu(input: Tensor, diagonal: int = 0) -> Tensor:
 
 
 def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
-    """Return matrices with the last axis of the input on their diagonals, zeros elsewhere.
+    """Return matrices with the last axis of the input on their diagonals, and zeros elsewhere.
 
     Args:
         input: tensor (..., n).
@@ -337,7 +339,7 @@ def diag(input: Tensor, diagonal: int = 0) -> Tensor:
 
 
 def diagflat(input: Tensor, offset: int = 0) -> Tensor:
-    """Return a square matrix with all elements on its diagonal, zeros elsewhere.
+    """Return a square matrix with all elements on its diagonal, and zeros elsewhere.
 
     Args:
         input: tensor of any shape.
@@ -351,7 +353,7 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Te
 
     Args:
         input: tensor.
-        indices: int64 tensor with the same number of axes; the other axes broadcast.
+        indices: int64 tensor with the same number of axes. The axes other than `dim` broadcast.
         dim: axis; default: None, the flattened tensor.
     """
     if dim is None:

@@ -1,10 +1,10 @@
 """Cache of packed weights for graphs that only read their weights, valid until a weight is written.
 
-Packed weights cost memory a second time, so only graphs without updates cache them. Before a run two counters
-show if the weights were written since the last run: one counts the ops that wrote into their memory, the
-other counts how often the memory was shared with others. While another library holds the memory (a live
-`w.numpy()`, or the array the weights were made from), writes cannot be detected, and kernels pack in every
-run, as they do in training.
+Packed weights are a second copy of the weights in memory, so only graphs without updates cache them. Before a
+run, two counters show if the weights were written since the last run. One counts the ops that wrote into
+their memory, and the other counts how often the memory was shared with other objects. While another library
+holds the memory (a live `w.numpy()`, or the array that the weights were made from), writes cannot be
+detected. Kernels then pack the weights in every run, as in training.
 """
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from flowedu.tensor.writing import last_writes
 
 
 def find_kept(program: Program) -> set[GraphValue]:
-    """Mark the nodes with weights from variables (`graph.kept`), and return the variables."""
+    """Mark the nodes whose packed weights come from variables (`graph.kept`), and return the variables."""
     graph = program.graph
     if type(program) is not Program or program.place or any(node.mutates for node in graph.nodes):
         return set()

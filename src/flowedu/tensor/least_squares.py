@@ -1,7 +1,7 @@
-"""Linear algebra without a plain inverse: pinv, lstsq, matrix_rank, log-determinants, inv_ex.
+"""Linear algebra for singular and non-square matrices: pinv, lstsq, matrix_rank, slogdet, and inv_ex.
 
-Also matrix_exp, and products and equations of several matrices or axes: multi_dot, vander, tensorinv,
-tensorsolve.
+The module also contains matrix_exp, vander, and products and equations of several matrices or axes
+(multi_dot, tensorinv, and tensorsolve).
 """
 from __future__ import annotations
 
@@ -68,11 +68,11 @@ def pinv(A: Tensor, rcond: Tensor | float | None = None, hermitian: bool = False
     Args:
         A: matrices of shape (..., m, n).
         rcond: an older name of rtol; default: None.
-        hermitian: take A as symmetric and read only its lower triangle. The gradient is then that of the full
-            symmetric matrix: df is the sum of gradient * dA for every symmetric change dA.
-        atol, rtol: singular values of at most max(atol, rtol * the largest) count as 0. A number, or a tensor
-            with one number for each matrix, which broadcasts with the batch and needs data (no graphs). The
-            default of rtol is max(m, n) * eps, or 0 if atol is positive.
+        hermitian: treat A as symmetric and read only its lower triangle. The gradient is then that of the
+            full symmetric matrix, so that df is the sum of gradient * dA for every symmetric change dA.
+        atol, rtol: singular values of at most max(atol, rtol * the largest one) count as 0. Each tolerance is
+            a number, or a tensor with one number for each matrix. The tensor broadcasts with the batch, and
+            is not supported in graphs. The default of rtol is max(m, n) * eps, or 0 if atol is positive.
 
     Raises:
         ArgumentError: a tolerance is neither a number nor a tensor.
@@ -112,12 +112,12 @@ def pinverse(input: Tensor, rcond: float = 1e-15) -> Tensor:
 
 def matrix_rank(A: Tensor, tol: Tensor | float | None = None, hermitian: bool = False, *,
                 atol: Tensor | float | None = None, rtol: Tensor | float | None = None) -> Tensor:
-    """Return the number of singular values above max(atol, rtol * the largest) of each matrix, int64.
+    """Return the int64 number of singular values of each matrix above max(atol, rtol * the largest one).
 
     Args:
         A: matrices of shape (..., m, n).
         tol: an older name of atol; rtol is then 0.
-        hermitian: take A as symmetric and read only its lower triangle.
+        hermitian: treat A as symmetric and read only its lower triangle.
         atol, rtol: a number, or a tensor with one number for each matrix, which broadcasts with the batch.
             The default of rtol is max(m, n) * eps, or 0 where atol is positive.
 
@@ -147,7 +147,8 @@ def lstsq(A: Tensor, B: Tensor, rcond: float | None = None, *,
           driver: str | None = None) -> return_types.linalg_lstsq:
     """Return the least-squares solution of A @ X = B: (solution, residuals, rank, singular_values).
 
-    Of several solutions, the one of least norm is returned. The pseudo-inverse is used.
+    If there are several solutions, the one with the smallest norm is returned. It is computed with the
+    pseudo-inverse.
 
     Args:
         A: matrices (..., m, n).
@@ -156,8 +157,9 @@ def lstsq(A: Tensor, B: Tensor, rcond: float | None = None, *,
         driver: "gelsy" (None), "gelsd", "gelss", or "gels", which ignores rcond.
 
     Returns:
-        residuals: the sum of squares of each column if m > n and the rank is full; empty for "gelsy".
-        rank: empty for "gels". singular_values: empty except for "gelsd" and "gelss".
+        residuals: the sum of squared errors of each column, if m > n and the rank is full; empty for "gelsy".
+        rank: the rank of A; empty for "gels".
+        singular_values: the singular values of A; empty except for "gelsd" and "gelss".
     """
     if driver not in _DRIVERS:
         raise ArgumentError("linalg.lstsq: parameter `driver` should be one of (gels, gelsy, gelsd, gelss)",
@@ -185,7 +187,9 @@ def lstsq(A: Tensor, B: Tensor, rcond: float | None = None, *,
 
 # ---- determinants
 def slogdet(A: Tensor) -> return_types.linalg_slogdet:
-    """Return (sign, logabsdet) with determinant sign * exp(logabsdet), which may itself overflow.
+    """Return (sign, logabsdet), such that the determinant is sign * exp(logabsdet).
+
+    The result is also finite if the determinant would overflow.
 
     Args:
         A: matrices (..., n, n).
@@ -204,7 +208,7 @@ def old_slogdet(input: Tensor) -> return_types.slogdet:
 
 
 def logdet(input: Tensor) -> Tensor:
-    """Return the logarithm of each determinant; NaN if it is negative.
+    """Return the logarithm of each determinant, or NaN for a negative determinant.
 
     Args:
         input: matrices (..., n, n).
@@ -214,7 +218,7 @@ def logdet(input: Tensor) -> Tensor:
 
 
 def regular(A: Tensor) -> tuple[Tensor, Tensor]:
-    """Return (A with the identity substituted for singular matrices, a mask of the singular ones)."""
+    """Return A with singular matrices replaced by the identity, and a mask of the singular matrices."""
     sign, _ = on_cpu("slogdet", A.detach())
     singular = E.eq(sign, 0)
     return E.where(singular[..., None, None], identity(A, A.shape[-1]), A), singular
@@ -223,7 +227,7 @@ def regular(A: Tensor) -> tuple[Tensor, Tensor]:
 def inv_ex(A: Tensor, *, check_errors: bool = False) -> return_types.linalg_inv_ex:
     """Return (inverse, info) like inv, without an error for singular matrices.
 
-    The inverse of a singular matrix is inf, and its info is n, its size. info is 0 elsewhere.
+    For a singular matrix, all elements of the inverse are inf, and info is n. For other matrices, info is 0.
 
     Args:
         A: matrices (..., n, n).
@@ -244,7 +248,7 @@ def multi_dot(tensors: Sequence[Tensor]) -> Tensor:
     """Return the product of several matrices, in the order with the fewest multiplications.
 
     Args:
-        tensors: two matrices or more; the first may be a vector (a row), as may the last (a column).
+        tensors: two or more matrices. The first may also be a vector (a row), and the last one (a column).
     """
     xs = list(tensors)
     if len(xs) < 2:
@@ -276,7 +280,7 @@ def multi_dot(tensors: Sequence[Tensor]) -> Tensor:
 
 
 def vander(x: Tensor, *, N: int | None = None) -> Tensor:
-    """Return the rows 1, x, x^2, ... of each number.
+    """Return the powers 1, x, x^2, ... of each number as a row.
 
     Args:
         x: vectors (..., n).
@@ -307,10 +311,10 @@ def vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:
 def matrix_exp(input: Tensor) -> Tensor:
     """Return 1 + A + A @ A / 2 + ... of each square matrix A.
 
-    It is computed in float64 by a Taylor series of A / 2^k, squared k = log2(|A|) + 3 times; |A| is the
-    largest sum of a row's magnitudes. The error is at most 2^-24 of each entry of a float32 result (one
-    rounding), plus that of a float64
-    result: n * 2^-52 * (8 |A| + 20) times exp(|A|), where n is the number of rows.
+    The result is computed in float64. The Taylor series of A / 2^k is squared k = log2(|A|) + 3 times, where
+    |A| is the largest sum of the absolute values of a row. The error of a float64 result is at most
+    n * 2^-52 * (8 |A| + 20) * exp(|A|), where n is the number of rows. A float32 result is rounded once more,
+    with an error of at most 2^-24 of each entry.
 
     Args:
         input: matrices (..., n, n).
@@ -320,11 +324,11 @@ def matrix_exp(input: Tensor) -> Tensor:
 
 
 def tensorinv(A: Tensor, ind: int = 2) -> Tensor:
-    """Return the inverse of A as a map from its last axes to the first `ind`.
+    """Return the inverse of A, which is treated as a linear map from its last axes to its first `ind` axes.
 
     Args:
-        A: tensor whose first `ind` axes have as many elements as the others.
-        ind: number of axes.
+        A: tensor whose first `ind` axes together have as many elements as its other axes.
+        ind: number of first axes.
     """
     n = math.prod(A.shape[:ind])
     if ind < 1 or n != math.prod(A.shape[ind:]):
@@ -341,7 +345,7 @@ def tensorsolve(A: Tensor, B: Tensor, dims: Sequence[int] | None = None) -> Tens
     Args:
         A: tensor.
         B: tensor with the shape of A's first axes.
-        dims: axes of A that are moved to its end first; default: none.
+        dims: axes of A that are moved to its end before solving; default: none.
     """
     if dims is not None:
         A = S.movedim(A, tuple(dims), tuple(range(A.ndim - len(dims), A.ndim)))

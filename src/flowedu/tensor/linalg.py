@@ -59,7 +59,7 @@ def solve(A: Tensor, B: Tensor, *, left: bool = True) -> Tensor:
     Args:
         A: matrices (..., n, n).
         B: right-hand sides (..., n, k) or vectors.
-        left: False solves X @ A = B.
+        left: if False, solve X @ A = B.
     """
     if B.ndim == 1 or (B.ndim == A.ndim - 1 and B.shape == A.shape[:-1]):
         return S.squeeze(solve(A, S.unsqueeze(B, -1), left=True), -1) if left else solve(S.mT(A), B)
@@ -72,8 +72,9 @@ def matrix_norm(A: Tensor, ord: Number | str = "fro", dim: Sequence[int] = (-2, 
 
     Args:
         A: floating tensor.
-        ord: "fro"; 1, -1, inf, or -inf (largest or smallest sum of columns or rows); 2, -2, or "nuc" (largest
-            and smallest singular value, and their sum).
+        ord: "fro" is the root of the sum of squares. 1 and -1 are the largest and smallest column sum of |A|;
+            inf and -inf are the same for rows. 2 and -2 are the largest and smallest singular value, and
+            "nuc" is the sum of the singular values.
         dim: the two axes of the matrices.
         keepdim: keep the axes, with size 1.
         dtype: dtype to convert the input to first; default: no conversion.
@@ -102,7 +103,7 @@ def cond(A: Tensor, p: Number | str | None = None) -> Tensor:
     """Return the condition number norm(A) * norm(inverse) of each matrix; inf for a singular one.
 
     Args:
-        A: matrices (..., n, n), or (..., m, n) with p=None.
+        A: matrices (..., n, n), or (..., m, n) if p is None, 2, or -2.
         p: ord of matrix_norm; default: 2.
     """
     if p in (None, 2, -2):
@@ -115,11 +116,14 @@ def cond(A: Tensor, p: Number | str | None = None) -> Tensor:
 
 def norm(A: Tensor, ord: Number | str | None = None, dim: Axes | None = None, keepdim: bool = False, *,
          dtype: dt.dtype | None = None) -> Tensor:
-    """Return a vector norm, or a matrix norm for two axes (or for a matrix and an ord).
+    """Return a vector norm or a matrix norm.
+
+    The result is a matrix norm if `ord` is passed and `dim` has two axes, or if `ord` is passed for a matrix
+    without `dim`.
 
     Args:
         A: floating tensor.
-        ord: order of the norm; default: 2 of all elements.
+        ord: order of the norm; default: None, the vector norm of order 2.
         dim: axis, or two axes; default: all.
         keepdim: keep the axes, with size 1.
         dtype: dtype to convert the input to first; default: no conversion.

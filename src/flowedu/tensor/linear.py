@@ -1,4 +1,4 @@
-"""Products, such as matmul, tensordot, kron, and cross."""
+"""Products of matrices, vectors, and tensors, such as matmul, tensordot, kron, and cross."""
 from __future__ import annotations
 
 import functools
@@ -162,7 +162,7 @@ vdot = dot
 
 
 def inner(input: Tensor, other: Tensor) -> Tensor:
-    """Return the products summed over the last axes of both tensors.
+    """Return the sums of products along the last axes of both tensors.
 
     Args:
         input: tensor (..., k).
@@ -269,7 +269,7 @@ def chain_matmul(*matrices: Tensor) -> Tensor:
     """Return the product of one matrix or more.
 
     Args:
-        *matrices: matrices whose sizes fit.
+        *matrices: matrices; each has as many rows as the previous one has columns.
     """
     if not matrices:
         raise ArgumentError("chain_matmul: no matrix is given", expected="one matrix or more", got="none",
@@ -284,7 +284,7 @@ def tensordot(a: Tensor, b: Tensor, dims: int | Sequence[Axes] = 2) -> Tensor:
     Args:
         a: tensor.
         b: tensor.
-        dims: number of last axes of a and first axes of b, or two lists of axes.
+        dims: number of last axes of a and first axes of b to sum over, or two lists of axes.
     """
     if isinstance(dims, int):
         if not 0 <= dims <= min(a.ndim, b.ndim):
@@ -333,8 +333,8 @@ def kron(input: Tensor, other: Tensor) -> Tensor:
 def cross(input: Tensor, other: Tensor, dim: int | None = None) -> Tensor:
     """Return the cross product along an axis of size 3.
 
-    Both inputs must have 3 elements along it. The other axes broadcast, even if the inputs have different
-    numbers of axes, as in the array API standard; PyTorch requires the same number.
+    Both inputs must have 3 elements along this axis. The other axes broadcast, even if the inputs have
+    different numbers of axes, as in the array API standard. PyTorch requires the same number of axes.
 
     Args:
         input: tensor.
@@ -367,7 +367,7 @@ def trace(input: Tensor) -> Tensor:
 
 
 def matrix_power(input: Tensor, n: int) -> Tensor:
-    """Return x @ x @ ... @ x, or the power of the inverse for a negative exponent.
+    """Return the matrix power x @ x @ ... @ x; a negative exponent gives a power of the inverse.
 
     Args:
         input: matrices (..., n, n).

@@ -1,4 +1,4 @@
-"""LU factorization with PyTorch's names: lu, lu_factor, lu_solve. It uses the op of ops/lu.py."""
+"""LU factorization with PyTorch's names: lu, lu_factor, and lu_solve, which use the op of ops/lu.py."""
 from __future__ import annotations
 
 import numpy as np
@@ -28,11 +28,13 @@ def _factored(what: str, A: Tensor, pivot: bool) -> tuple[Tensor, Tensor]:
 
 
 def lu(A: Tensor, *, pivot: bool = True) -> return_types.linalg_lu:
-    """Return (P, L, U) with A = P @ L @ U: permutation, unit lower triangle, upper triangle.
+    """Return (P, L, U) with A = P @ L @ U.
+
+    P is a permutation matrix, L is lower triangular with ones on its diagonal, and U is upper triangular.
 
     Args:
         A: matrices (..., n, m).
-        pivot: must be True, exchange rows.
+        pivot: must be True, so that rows are exchanged.
     """
     factors, p = _factored("linalg.lu", A, pivot)
     m, n = A.shape[-2:]
@@ -47,13 +49,13 @@ def lu_factor_ex(A: Tensor, *, pivot: bool = True,
                  check_errors: bool = False) -> return_types.linalg_lu_factor_ex:
     """Return (LU, pivots, info).
 
-    LU contains L below the diagonal and U on and above it. pivots contains the row that each row was
-    exchanged with, in order, counted from 1. info is the index of the first 0 on U's diagonal, counted from 1
-    (0: no zero).
+    LU contains L below the diagonal and U on and above it. pivots contains, for each row in order, the row
+    with which it was exchanged, counted from 1. info is the position of the first 0 on U's diagonal, counted
+    from 1, or 0 if the diagonal has no 0.
 
     Args:
         A: matrices (..., n, m).
-        pivot: must be True, exchange rows.
+        pivot: must be True, so that rows are exchanged.
         check_errors: raise an error like lu_factor.
     """
     factors, p = _factored("linalg.lu_factor_ex", A, pivot)
@@ -84,7 +86,7 @@ def lu_factor(A: Tensor, *, pivot: bool = True) -> return_types.linalg_lu_factor
 
     Args:
         A: matrices (..., n, m).
-        pivot: must be True, exchange rows.
+        pivot: must be True, so that rows are exchanged.
 
     Raises:
         LinAlgError: U has a 0 on its diagonal.
@@ -115,8 +117,8 @@ def lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool = True, adjoin
         LU: first result of lu_factor.
         pivots: second result of lu_factor.
         B: right-hand sides (..., n, k).
-        left: False solves X @ A = B.
-        adjoint: solve with A.mT.
+        left: if False, solve X @ A = B.
+        adjoint: if True, solve with A.mT instead of A.
     """
     for name, x in (("LU", LU), ("pivots", pivots), ("B", B)):
         check_rank("linalg.lu_solve", x, 1 if name == "pivots" else 2, name)

@@ -1,7 +1,8 @@
 """flow.channels_last and the other memory formats: the order of a tensor's elements in memory.
 
-A format consists only of strides: a channels-last tensor of shape (N, C, H, W) is a view of a contiguous one
-of (N, H, W, C). Every function accepts it like any view; results are contiguous unless a format is requested.
+A format only determines the strides. A channels-last tensor of shape (N, C, H, W) is a view of a contiguous
+tensor of shape (N, H, W, C). Every function accepts it like any other view. Results are contiguous unless a
+format is requested.
 """
 from __future__ import annotations
 
@@ -18,11 +19,11 @@ class memory_format:
 
     The formats are flow.contiguous_format, channels_last, channels_last_3d, and preserve_format.
 
-    Attributes: order, the axes from the slowest to the fastest varying one, or None.
+    The attribute `order` contains the axes from the slowest to the fastest varying one, or is None.
 
     Args:
         name: name of the format.
-        order: see above; default: None.
+        order: the attribute `order`; default: None.
     """
 
     __slots__ = ("_name", "order")
@@ -75,12 +76,12 @@ def order_of(what: str, format: memory_format, shape: tuple, strides: tuple = ()
 
 
 def in_order(x: Tensor, order: tuple[int, ...]) -> Tensor:
-    """Return the view of x with its axes in this order."""
+    """Return a view of x with its axes in this order."""
     return x if order == tuple(range(len(order))) else _TRANSPOSE.call((x,), (order,))
 
 
 def out_of_order(x: Tensor, order: tuple[int, ...]) -> Tensor:
-    """Return the view whose axes in this order are those of x."""
+    """Undo in_order; return a view y such that in_order(y, order) has the axes of x."""
     return in_order(x, tuple(order.index(d) for d in range(len(order))))
 
 
@@ -91,7 +92,7 @@ def copied(x: Tensor, format: memory_format, what: str = "clone") -> Tensor:
 
 
 def is_contiguous(self: Tensor, memory_format: memory_format | None = None) -> bool:
-    """Return True if the memory has no gaps in the order of a format.
+    """Return True if the elements are stored in the order of a format, without gaps.
 
     Args:
         memory_format: format; default: flow.contiguous_format.
@@ -103,7 +104,7 @@ def is_contiguous(self: Tensor, memory_format: memory_format | None = None) -> b
 
 
 def contiguous(input: Tensor, memory_format: memory_format | None = None) -> Tensor:
-    """Return x itself if its memory is in row-major order (or in the format), otherwise a copy that is.
+    """Return x itself if its elements are stored in row-major order or the given format, else such a copy.
 
     Args:
         input: tensor of any shape.
@@ -129,7 +130,7 @@ def clone(input: Tensor, memory_format: memory_format | None = None) -> Tensor:
 
 
 def like(what: str, made: Tensor, format: memory_format | None, input: Tensor) -> Tensor:
-    """Return `made`, a new tensor in the shape of `input`, in this format."""
+    """Return `made`, a new tensor with the shape of `input`, stored in this format."""
     if format is None:
         return made
     order = order_of(what, checked(what, format), input.shape, input.stride())

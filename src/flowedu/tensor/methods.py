@@ -69,7 +69,7 @@ def where(self: Tensor, condition: Tensor, other: Tensor | Number) -> Tensor:
     """Return flow.where(condition, self, other).
 
     Args:
-        condition: bool tensor; where it is False, the result has the values of `other`.
+        condition: bool tensor. Where it is False, the result has the values of `other`.
         other: tensor or number. The shapes broadcast.
     """
     return elementwise.where(condition, self, other)

@@ -91,10 +91,12 @@ class enable_grad(_Mode):
 
 
 class inference_mode(_Mode):
-    """no_grad that also marks new tensors: `t.is_inference()` is True.
+    """Context manager or decorator like no_grad that also marks new tensors.
+
+    `is_inference()` of a marked tensor returns True.
 
     Args:
-        mode: False switches it off.
+        mode: if False, calls are recorded and tensors are not marked; default: True.
     """
 
     def __init__(self, mode: bool = True) -> None:
@@ -109,10 +111,12 @@ class inference_mode(_Mode):
 
 
 class set_grad_enabled(_Mode):
-    """Switch for recording, which acts at once; as a context manager, until the end of the block.
+    """Switch for the recording of calls, which takes effect immediately.
+
+    As a context manager, it restores the previous state at the end of the block.
 
     Args:
-        mode: True records calls.
+        mode: True records calls for the backward pass, and False does not.
     """
 
     def __new__(cls, mode: bool) -> set_grad_enabled:

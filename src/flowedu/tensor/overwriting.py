@@ -1,4 +1,4 @@
-"""Tape nodes that are not op calls: gradients of writes into views and of replaced values."""
+"""Tape nodes that are not op calls, for the gradients of writes into views and of overwritten values."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -20,9 +20,9 @@ def zeros(shape: tuple, dtype: dtype) -> Tensor:
 
 
 class Overwritten(Custom):
-    """Tape node of y = x overwritten by independent values: x's gradient is zero.
+    """Tape node of a tensor x that was overwritten by independent values; x's gradient is zero.
 
-    Inputs: x, and the values if they have a history.
+    The inputs are x, and the values if they have a history.
     """
 
     def backward(self, node: TapeNode, douts: list) -> list:
@@ -30,10 +30,10 @@ class Overwritten(Custom):
 
 
 class WroteIntoView(Custom):
-    """Tape node of base' = base with `value` in the region that a chain of view ops selects.
+    """Tape node of base', which is base with `value` in the region that a chain of view ops selects.
 
-    Inputs: base, and value if it has a history. d value is the same view of d base'; d base is d base' with
-    zeros there.
+    The inputs are base, and value if it has a history. The gradient of value is the same view of the gradient
+    of base'. The gradient of base is the gradient of base' with zeros in the region.
     """
 
     def __init__(self, inputs: Sequence[TensorBase], steps: list, cls: type) -> None:

@@ -106,7 +106,7 @@ def _cut(x: Tensor, axis: int, lengths: Iterable[int]) -> tuple[Tensor, ...]:
 
 
 def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
-    """Return at most `chunks` pieces along an axis, of one size except the last.
+    """Return at most `chunks` pieces along an axis, which have equal sizes except for the last one.
 
     Args:
         input: tensor.
@@ -165,7 +165,7 @@ def _even(what: str, input: Tensor, where: int | Sequence[int] | Tensor, dim: in
 
 
 def hsplit(input: Tensor, indices_or_sections: int | Sequence[int] | Tensor) -> tuple[Tensor, ...]:
-    """Return views of pieces along axis 1 (for vectors along axis 0).
+    """Return views of pieces along axis 1, or along axis 0 of a vector.
 
     Args:
         input: tensor with at least one axis.
@@ -209,13 +209,13 @@ def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
 
 
 def unfold(input: Tensor, dimension: int, size: int, step: int) -> Tensor:
-    """Return a view of sliding windows along an axis; the elements of a window become the last axis.
+    """Return a view of sliding windows along an axis, with the elements of each window along a new last axis.
 
     Args:
         input: tensor.
         dimension: axis.
         size: size of a window.
-        step: distance between windows.
+        step: distance between the starts of neighboring windows.
     """
     a = one_dim(dimension, input.ndim, "unfold")
     x = input if input.ndim else reshaped(input, (1,))
@@ -229,7 +229,7 @@ def unfold(input: Tensor, dimension: int, size: int, step: int) -> Tensor:
 
 
 def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
-    """Return a view of the diagonals of two axes, as the last axis.
+    """Return a view in which the diagonal of two axes replaces them as a new last axis.
 
     Args:
         input: tensor with at least two axes.
@@ -246,13 +246,13 @@ def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Te
 
 def as_strided(input: Tensor, size: Sequence[int], stride: Sequence[int],
                storage_offset: int | None = None) -> Tensor:
-    """Return a view of the memory of a contiguous tensor with any strides.
+    """Return a view with the given sizes and strides over the memory of a contiguous tensor.
 
     Args:
         input: contiguous tensor.
         size: sizes of the axes.
         stride: distance of neighbors along each axis, in elements.
-        storage_offset: first element; default: that of the input.
+        storage_offset: position of the first element in the memory; default: that of the input.
     """
     if current_interpreter() is None and not input.is_contiguous():
         raise ShapeError("as_strided: the tensor is not contiguous", expected="a contiguous tensor",

@@ -1,6 +1,6 @@
-"""Index lists: the triangles of a matrix, and the combinations of the elements of a vector.
+"""Index lists for the triangles of a matrix, and combinations of the elements of a vector.
 
-Their length is known before they are computed, so a result that is too large is reported immediately.
+The size of a result is computed first, so that a result that is too large raises an error immediately.
 """
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from flowedu.tensor.types import Device, Placement, Sbp
 
 def tril_indices(row: int, col: int, offset: int = 0, *, dtype: dtype = int64, device: Device | None = None,
                  placement: Placement | None = None, sbp: Sbp | None = None) -> Tensor:
-    """Return the row and column indices of a lower triangle, (2, n).
+    """Return the row and column indices of the n elements of a lower triangle, as a tensor (2, n).
 
     Args:
         row: number of rows.
@@ -40,7 +40,7 @@ def tril_indices(row: int, col: int, offset: int = 0, *, dtype: dtype = int64, d
 
 def triu_indices(row: int, col: int, offset: int = 0, *, dtype: dtype = int64, device: Device | None = None,
                  placement: Placement | None = None, sbp: Sbp | None = None) -> Tensor:
-    """Return the row and column indices of an upper triangle, (2, n).
+    """Return the row and column indices of the n elements of an upper triangle, as a tensor (2, n).
 
     Args:
         row: number of rows.

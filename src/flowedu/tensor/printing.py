@@ -1,4 +1,4 @@
-"""Printing of tensors: PyTorch's rules for the values, and always the dtype, as in OneFlow.
+"""Printing of tensors, with PyTorch's rules for the values, and always with the dtype, as in OneFlow.
 
 A lazy tensor has no values: `tensor(..., is_lazy='True', size=(1, 4), dtype=flowedu.float32)`.
 """
@@ -33,16 +33,16 @@ _PROFILES = {"default": (4, 1000, 3, 80), "short": (2, 1000, 2, 80), "full": (4,
 def set_printoptions(precision: int | None = None, threshold: float | None = None,
                      edgeitems: int | None = None, linewidth: int | None = None, profile: str | None = None,
                      sci_mode: bool | None = None) -> None:
-    """Set the form in which tensors are printed.
+    """Set the form in which tensors are printed; None keeps an option, except for sci_mode.
 
     Args:
-        precision: digits after the point; initially 4. None keeps an option.
-        threshold: larger tensors show only their edges; initially 1000 elements.
+        precision: digits after the point; initially 4.
+        threshold: number of elements above which only the edges of a tensor are printed; initially 1000.
         edgeitems: number of elements at each edge; initially 3.
         linewidth: characters per line; initially 80.
-        profile: "default", "short", or "full"; default: None.
-        sci_mode: True writes numbers as 1.0000e+05, False never does; None: if the range of the values
-            requires it.
+        profile: "default", "short", or "full", which set the options above; default: None.
+        sci_mode: True prints numbers as 1.0000e+05, and False never does. None (default) does so if the range
+            of the values requires it.
     """
     if profile is not None:
         if profile not in _PROFILES:
@@ -117,7 +117,7 @@ def _body(a: np.ndarray, indent: int, short: bool, form: Formatter) -> str:
 
 
 def body(a: np.ndarray, indent: int = INDENT) -> str:
-    """Return the text of an array's values, for a prefix of `indent` characters."""
+    """Return the text of an array's values; lines after the first are indented by `indent` characters."""
     if not a.size:
         return "[]"
     short = a.size > OPTIONS.threshold
@@ -136,7 +136,7 @@ def _with_suffixes(text: str, suffixes: list[str]) -> str:
 
 
 def grad_text(t: Tensor) -> list[str]:
-    """Return `grad_fn=<mul_backward>`, `requires_grad=True`, or nothing, as a list."""
+    """Return a list with `grad_fn=<mul_backward>` or `requires_grad=True`, or an empty list."""
     node = t.grad_fn
     if node is not None:
         name = node.name() if callable(getattr(node, "name", None)) else None
@@ -170,6 +170,6 @@ def tensor_repr(self: Tensor) -> str:
 
 
 def tensor_format(self: Tensor, spec: str) -> str:
-    """Format the number of a 0-dim tensor, as in f"{t:.2f}"; tensors with axes accept no format."""
+    """Format the number of a 0-dim tensor, as in f"{t:.2f}"; raise an error for a tensor with axes."""
     number = not self.ndim and not getattr(self, "is_lazy", False)
     return format(self.item(), spec) if number else object.__format__(self, spec)

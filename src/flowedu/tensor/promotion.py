@@ -1,7 +1,7 @@
 """Public functions of type promotion: the dtype of a result, and the allowed casts.
 
-The rules are in core/ops/promote.py. Also helpers for functions composed of several ops on 16-bit floats and
-integers, and the check that a value is a tensor.
+The rules are in core/ops/promote.py. The module also contains helpers for functions that are composed of
+several ops on 16-bit floats and integers, and checks that a value is a tensor.
 """
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ F = TypeVar("F", bound=Callable)
 
 
 def promote_types(type1: dt.dtype, type2: dt.dtype) -> dt.dtype:
-    """Return the smallest dtype that holds both: promote_types(int32, float16) is float16.
+    """Return the dtype to which two dtypes are promoted, such as float16 for int32 and float16.
 
     Args:
         type1: dtype.
@@ -42,7 +42,7 @@ def can_cast(from_: dt.dtype, to: dt.dtype) -> bool:
 
 
 def check_rank(what: str, x: Any, least: int, name: str = "input") -> None:
-    """Raise ShapeError unless tensor `x` has at least `least` axes."""
+    """Raise ShapeError if tensor `x` has fewer than `least` axes."""
     check_tensor(what, x, name)
     if x.ndim < least:
         raise ShapeError(f"{what}: {name} has too few axes", expected=f"{least} or more",
@@ -50,15 +50,15 @@ def check_rank(what: str, x: Any, least: int, name: str = "input") -> None:
 
 
 def check_tensor(what: str, x: object, name: str = "input") -> None:
-    """Raise NotATensorError (a TypeError) unless x is a tensor."""
+    """Raise NotATensorError (a TypeError) if x is not a tensor."""
     if not isinstance(x, TensorBase):
         raise NotATensorError(what, x, name)
 
 
 def wide(f: F) -> F:
-    """Decorate a reduction of several ops: halves are computed in float32 and rounded once.
+    """Decorate a reduction of several ops, so that it computes 16-bit floats in float32 and rounds once.
 
-    An intermediate sum or square may overflow in 16 bits.
+    In 16 bits, an intermediate sum or square may overflow.
     """
     @functools.wraps(f)
     def g(input: Tensor, *args: Any, dtype: dt.dtype | None = None, **options: Any) -> Any:
@@ -74,7 +74,7 @@ def wide(f: F) -> F:
 
 
 def in_float(op: Op, x: Tensor, attrs: tuple = ()) -> Tensor:
-    """Return op(x) of an op for floats; integers are converted to floats first."""
+    """Return op(x) for an op that requires floats; integers are converted to floats first."""
     if not x.dtype.is_floating_point:
         x = cast(x, default_float())
     return run(op, (x,), attrs)

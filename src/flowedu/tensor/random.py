@@ -1,7 +1,7 @@
 """Random tensors, such as rand, randn, randint, randperm, bernoulli, and multinomial.
 
-In a graph they become random nodes, which give new numbers in every run; their seed is drawn when the graph
-is built.
+In a graph, these functions become random nodes, which return new numbers in every run. The seed of a node is
+drawn when the graph is built.
 """
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _float_type(what: str, dtype: dt.dtype | None) -> dt.dtype:
 
 def uniform_of(shape: Sequence[int], dtype: dt.dtype, low: Number, high: Number,
                generator: Generator | None = None) -> Tensor:
-    """Draw uniform numbers in [low, high), also after rounding to 16 bits."""
+    """Draw uniform numbers in [low, high); they are below `high` even after rounding to 16 bits."""
     wide = REDUCING.get(dtype.name, dt.float32 if dtype in dt.HALVES else None)
     y = draw(_UNIFORM, (), (tuple(shape), wide or dtype, float(low), float(high)), generator)
     return y if wide is None else _cast_below(y, dtype, low, high)
@@ -122,8 +122,8 @@ def randint(low: int, high: int | Sequence[int] | None = None, size: int | Seque
     """Return random integers in [low, high): randint(10, (2, 3)) or randint(1, 7, (2, 3)).
 
     Args:
-        low: lower limit; 0 if only one number is given.
-        high: upper limit, not included; default: None, the first number is the upper limit.
+        low: lower limit. If `high` is not passed, this number is the upper limit, and the lower limit is 0.
+        high: upper limit, not included; default: None.
         size: sizes of the axes.
         generator: flow.Generator; default: the one of flow.manual_seed.
         dtype: dtype; default: int64.
@@ -219,8 +219,8 @@ def randint_like(input: Tensor, low: int, high: int | None = None, *, generator:
 
     Args:
         input: tensor that provides the shape.
-        low: lower limit; 0 if only one number is given.
-        high: upper limit, not included; default: None, the first number is the upper limit.
+        low: lower limit. If `high` is not passed, this number is the upper limit, and the lower limit is 0.
+        high: upper limit, not included; default: None.
         generator: flow.Generator; default: the one of flow.manual_seed.
         dtype: dtype; default: that of the input.
         device: device of the tensor; default: that of the input.
@@ -238,7 +238,7 @@ def randint_like(input: Tensor, low: int, high: int | None = None, *, generator:
 def normal(mean: Tensor | float, std: Tensor | float = 1.0, size: int | Sequence[int] | None = None, *,
            generator: Generator | None = None, dtype: dt.dtype | None = None, device: Device | None = None,
            requires_grad: bool = False, placement: Placement | None = None, sbp: Sbp | None = None) -> Tensor:
-    """Return normal random numbers: normal(mean, std, size), or one per element of the tensors mean and std.
+    """Return normal random numbers, of shape `size` or one for each element of the tensors mean and std.
 
     Args:
         mean: number or tensor.
@@ -311,12 +311,12 @@ def _check_probability(p: float) -> None:
 
 def multinomial(input: Tensor, num_samples: int, replacement: bool = False, *,
                 generator: Generator | None = None) -> Tensor:
-    """Return int64 positions drawn with the weights in each row.
+    """Draw int64 positions in each row, with probabilities proportional to the weights.
 
     Args:
         input: weights (n,) or (rows, n), which need not sum to 1.
         num_samples: number of draws per row.
-        replacement: positions may repeat.
+        replacement: if True, a position may be drawn several times.
         generator: flow.Generator; default: the one of flow.manual_seed.
     """
     if input.ndim not in (1, 2) or not input.dtype.is_floating_point:
@@ -358,7 +358,7 @@ def _multinomial(p: Tensor, n: int, num_samples: int, replacement: bool,
 
 
 def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
-    """Return Poisson random numbers; not in graphs.
+    """Return Poisson random numbers; not supported in graphs.
 
     Args:
         input: rates, of any shape.
@@ -378,7 +378,7 @@ def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
 # ---- new values that inplace.py writes into the tensor
 def uniform(self: Tensor, low: float = 0.0, high: float = 1.0, *,
             generator: Generator | None = None) -> Tensor:
-    """Return the values that uniform_ writes: uniform in [low, high)."""
+    """Draw values from the uniform distribution over [low, high)."""
     if low > high:
         raise ArgumentError("uniform_: uniform_ expects to return a [from, to) range, but found from > to",
                             expected="from <= to", got=f"{low} > {high}", fix="swap the two")
@@ -387,12 +387,12 @@ def uniform(self: Tensor, low: float = 0.0, high: float = 1.0, *,
 
 def normal_like(self: Tensor, mean: float = 0.0, std: float = 1.0, *,
                 generator: Generator | None = None) -> Tensor:
-    """Return the values that normal_ writes."""
+    """Draw values from the normal distribution with the given mean and standard deviation."""
     return normal_of(tuple(self.shape), self.dtype, mean, std, generator)
 
 
 def exponential(self: Tensor, lambd: float = 1.0, *, generator: Generator | None = None) -> Tensor:
-    """Return the values that exponential_ writes, with density lambd * exp(-lambd * x)."""
+    """Draw values from the exponential distribution, with density lambd * exp(-lambd * x)."""
     if not lambd > 0:
         raise ArgumentError("exponential_: exponential_ expects lambda > 0.0", expected="above 0",
                             got=str(lambd), fix="lambd=1.0")
@@ -403,7 +403,7 @@ def exponential(self: Tensor, lambd: float = 1.0, *, generator: Generator | None
 
 def random(self: Tensor, low: int = 0, high: int | None = None, *,
            generator: Generator | None = None) -> Tensor:
-    """Return the values that random_ writes: integers in [low, high), or in [0, n) for random_(n)."""
+    """Draw integers from [low, high), or from [0, n) for random_(n)."""
     if high is None:
         low, high = (0, low) if low else (0, {"bool": 2, "int8": 128, "uint8": 256, "int16": 1 << 15,
                                               "float16": 2049,
@@ -415,7 +415,7 @@ def random(self: Tensor, low: int = 0, high: int | None = None, *,
 
 
 def bernoulli_like(self: Tensor, p: Tensor | float = 0.5, *, generator: Generator | None = None) -> Tensor:
-    """Return the values that bernoulli_ writes: ones with probability p, a number or a tensor."""
+    """Draw ones with probability p, a number or a tensor, and otherwise zeros."""
     if isinstance(p, Tensor):
         p = _probabilities("bernoulli_: Expected p_in >= 0 && p_in <= 1", p.detach())
     else:
@@ -427,7 +427,7 @@ def bernoulli_like(self: Tensor, p: Tensor | float = 0.5, *, generator: Generato
 
 def trunc_normal(self: Tensor, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0, *,
                  generator: Generator | None = None) -> Tensor:
-    """Return the values that trunc_normal_ writes: a normal distribution truncated at a and b."""
+    """Draw values from a normal distribution that is truncated to [a, b]."""
     from math import erf, sqrt
     if not std > 0:
         raise ArgumentError("trunc_normal_: std is not positive", expected="above 0", got=str(std),

@@ -71,10 +71,10 @@ def _floats_only(what: str, x: Tensor) -> None:
 @wide
 def mean(input: Tensor, dim: Axes | None = None, keepdim: bool = False, *,
          dtype: dt.dtype | None = None) -> Tensor:
-    """Return the mean of the elements; NaN for none.
+    """Return the mean of the elements, or NaN for a tensor without elements.
 
     Args:
-        input: floating tensor of any shape; others need dtype.
+        input: tensor of any shape. If it is not floating, `dtype` must be passed.
         dim: axis or axes to reduce; default: all.
         keepdim: keep the reduced axes, with size 1.
         dtype: dtype to convert the input to first; default: no conversion.
@@ -158,7 +158,7 @@ def aminmax(input: Tensor, *, dim: Axes | None = None, keepdim: bool = False) ->
 
 
 def argmax(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
-    """Return the int64 position of the maximum: the first of equals, or of NaNs.
+    """Return the int64 position of the maximum, the first one of equal elements; NaN counts as the maximum.
 
     Args:
         input: tensor of any shape.
@@ -169,7 +169,7 @@ def argmax(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Tens
 
 
 def argmin(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
-    """Return the int64 position of the minimum: the first of equals, or of NaNs.
+    """Return the int64 position of the minimum, the first one of equal elements; NaN counts as the minimum.
 
     Args:
         input: tensor of any shape.
@@ -251,7 +251,7 @@ def var(input: Tensor, dim: Axes | None = None, unbiased: bool | None = None, ke
     Args:
         input: floating tensor of any shape.
         dim: axis or axes to reduce; default: all.
-        unbiased: False is correction=0, True correction=1; default: None, correction decides.
+        unbiased: False means correction=0, and True means correction=1; default: None, use `correction`.
         keepdim: keep the reduced axes, with size 1.
         correction: number subtracted from n; default: 1.
     """
@@ -275,12 +275,14 @@ def _spread(what: str, input: Tensor, dim: Axes | None, unbiased: bool | None, k
 @wide
 def std(input: Tensor, dim: Axes | None = None, unbiased: bool | None = None, keepdim: bool = False, *,
         correction: float | None = None) -> Tensor:
-    """Return the standard deviation, the square root of var; for equal elements it and its gradient are 0.
+    """Return the standard deviation, the square root of var.
+
+    If all elements are equal, the standard deviation and its gradient are 0.
 
     Args:
         input: floating tensor of any shape.
         dim: axis or axes to reduce; default: all.
-        unbiased: False is correction=0, True correction=1; default: None, correction decides.
+        unbiased: False means correction=0, and True means correction=1; default: None, use `correction`.
         keepdim: keep the reduced axes, with size 1.
         correction: number subtracted from n; default: 1.
     """
@@ -295,7 +297,7 @@ def var_mean(input: Tensor, dim: Axes | None = None, unbiased: bool | None = Non
     Args:
         input: floating tensor of any shape.
         dim: axis or axes to reduce; default: all.
-        unbiased: False is correction=0, True correction=1; default: None, correction decides.
+        unbiased: False means correction=0, and True means correction=1; default: None, use `correction`.
         keepdim: keep the reduced axes, with size 1.
         correction: number subtracted from n; default: 1.
     """
@@ -311,7 +313,7 @@ def std_mean(input: Tensor, dim: Axes | None = None, unbiased: bool | None = Non
     Args:
         input: floating tensor of any shape.
         dim: axis or axes to reduce; default: all.
-        unbiased: False is correction=0, True correction=1; default: None, correction decides.
+        unbiased: False means correction=0, and True means correction=1; default: None, use `correction`.
         keepdim: keep the reduced axes, with size 1.
         correction: number subtracted from n; default: 1.
     """
@@ -347,7 +349,8 @@ def vector_norm(x: Tensor, ord: Number = 2, dim: Axes | None = None, keepdim: bo
 
     Args:
         x: floating tensor of any shape.
-        ord: order; inf and -inf: the largest and smallest |x|; 0: the number of elements that are not 0.
+        ord: order. inf and -inf return the largest and smallest |x|, and 0 returns the number of elements
+            that are not 0.
         dim: axis or axes to reduce; default: all.
         keepdim: keep the reduced axes, with size 1.
         dtype: dtype to convert the input to first; default: no conversion.
@@ -387,13 +390,13 @@ def norm(input: Tensor, p: Number | str = "fro", dim: Axes | None = None, keepdi
 
     Args:
         input: floating tensor of any shape.
-        p: order; "fro" is 2.
+        p: order of the norm; "fro" means 2.
         dim: axis or axes to reduce; default: None, all elements as one vector.
         keepdim: keep the reduced axes, with size 1.
         dtype: dtype to convert the input to first; default: no conversion.
 
     Raises:
-        ArgumentError: another word for p; flow.linalg.matrix_norm computes the nuclear norm.
+        ArgumentError: p is a string other than "fro". flow.linalg.matrix_norm computes the nuclear norm.
     """
     try:
         order = 2 if p in ("fro", None) else float(p)
@@ -404,13 +407,13 @@ def norm(input: Tensor, p: Number | str = "fro", dim: Axes | None = None, keepdi
 
 
 def renorm(input: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
-    """Scale down every slice along an axis whose p-norm exceeds maxnorm.
+    """Scale down the slices along an axis, so that the p-norm of each is at most maxnorm.
 
     Args:
         input: floating tensor.
         p: order of the norm.
         dim: axis of the slices.
-        maxnorm: largest norm.
+        maxnorm: largest allowed norm.
     """
     check_rank("renorm", input, 2)
     axis = one_dim(dim, input.ndim, "renorm")

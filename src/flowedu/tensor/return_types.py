@@ -1,4 +1,4 @@
-"""flow.return_types: named results, such as (values, indices) of max, min, and sort, and factors of matrices.
+"""flow.return_types, named results such as (values, indices) of max, min, and sort, and factors of matrices.
 """
 from __future__ import annotations
 

@@ -10,9 +10,9 @@ from flowedu.errors import OutOfMemoryError
 
 @contextmanager
 def room_for(what: str, spec: Spec) -> Iterator[None]:
-    """Return a context that raises OutOfMemoryError for a result that is too large for NumPy.
+    """Return a context manager that raises OutOfMemoryError for a result that is too large for NumPy.
 
-    The error is raised before the work if the result exceeds any memory.
+    If no memory could hold the result, the error is raised before the computation.
     """
     check_spec(what, spec)
     try:

@@ -43,7 +43,9 @@ def cumsum(input: Tensor, dim: int, *, dtype: dt.dtype | None = None) -> Tensor:
 
 
 def cumprod(input: Tensor, dim: int, *, dtype: dt.dtype | None = None) -> Tensor:
-    """Return the running product along an axis; integers give int64. Gradients are exact at zeros.
+    """Return the running product along an axis; integers give int64.
+
+    Gradients are exact even if elements are 0.
 
     Args:
         input: tensor.
@@ -77,7 +79,7 @@ def _running(name: str, smallest: bool) -> Callable[..., Any]:
         return result(_op("dim_gather").call((input, at), (axis,)), at)
 
     f.__name__ = f.__qualname__ = name
-    f.__doc__ = f"""Return (values, indices) of the {'smallest' if smallest else 'largest'} element up to each one.
+    f.__doc__ = f"""Return (values, indices) of the {'smallest' if smallest else 'largest'} element up to each index.
 
     Args:
         input: tensor.
@@ -110,10 +112,10 @@ def diff(input: Tensor, n: int = 1, dim: int = -1, prepend: Tensor | None = None
 
     Args:
         input: tensor.
-        n: number of differences.
+        n: number of times that the difference is taken.
         dim: axis.
-        prepend: tensor joined before the input first; default: none.
-        append: tensor joined after the input first; default: none.
+        prepend: tensor that is first joined before the input; default: none.
+        append: tensor that is first joined after the input; default: none.
     """
     axis = one_dim(dim, input.ndim, "diff")
     if prepend is not None or append is not None:
@@ -133,8 +135,8 @@ def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: float = 1.0, dim: int =
 
     Args:
         y: values.
-        x: positions, a vector or a tensor that broadcasts with y; default: None, positions dx apart.
-        dx: distance of neighbors.
+        x: positions, a vector or a tensor that broadcasts with y; default: None, positions with distance dx.
+        dx: distance between neighbors.
         dim: axis.
     """
     axis = one_dim(dim, y.ndim, "trapezoid")

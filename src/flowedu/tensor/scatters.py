@@ -134,7 +134,7 @@ def scatter(input: Tensor, dim: int, index: Tensor, src: Tensor | Number, *,
         dim: axis.
         index: int64 tensor.
         src: tensor or number.
-        reduce: "add" or "multiply" with the present value; default: None, replace it.
+        reduce: "add" or "multiply" combines src with the present value; default: None, src replaces it.
     """
     if reduce == "add":
         if not isinstance(src, TensorBase):
@@ -160,7 +160,7 @@ def scatter(input: Tensor, dim: int, index: Tensor, src: Tensor | Number, *,
 
 
 def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
-    """Return x with src[i, j] added to x[index[i, j], j] for dim 0, and so on; duplicates add up.
+    """Return x with src[i, j] added to x[index[i, j], j] for dim 0, and so on; repeated indices add up.
 
     Args:
         input: tensor x.
@@ -180,7 +180,7 @@ def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
 
 def scatter_reduce(input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *,
                    include_self: bool = True) -> Tensor:
-    """Return x with all src elements of one position reduced; not in graphs.
+    """Return x with all src elements of the same position combined by `reduce`; not supported in graphs.
 
     Args:
         input: tensor x.
@@ -188,7 +188,7 @@ def scatter_reduce(input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: 
         index: int64 tensor.
         src: tensor.
         reduce: "sum", "prod", "mean", "amax", or "amin".
-        include_self: include the present value of x.
+        include_self: if True, also include the present value of x.
     """
     if reduce == "sum" and include_self:
         return scatter_add(input, dim, index, src)
@@ -258,12 +258,12 @@ def take(input: Tensor, index: Tensor) -> Tensor:
 
 
 def put(input: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
-    """Return x with elements of the source at positions of the flattened tensor.
+    """Return x with the elements of the source written at positions in the flattened tensor.
 
     Args:
         index: int64 positions in the flattened tensor; negative ones count from the end.
-        source: as many elements as there are indices, of x's dtype.
-        accumulate: add to the present values.
+        source: tensor of x's dtype with as many elements as there are indices.
+        accumulate: if True, add the elements to the present values.
 
     Raises:
         ShapeError: the source has another number of elements than the index.
@@ -320,18 +320,19 @@ def index_add(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: 
 
 def index_reduce(input: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *,
                  include_self: bool = True) -> Tensor:
-    """Return x with the slices of the source reduced into the slices that the index selects.
+    """Return x with the slices of the source combined by `reduce` into the slices that the index selects.
 
     Args:
-        dim: the axis.
-        index: a vector of indices, one for each slice of the source along `dim`.
-        source: a tensor of x's dtype and of x's shape except along `dim`.
+        input: tensor x.
+        dim: axis.
+        index: vector of indices, one for each slice of the source along `dim`.
+        source: tensor with the dtype of x, and with the shape of x except along `dim`.
         reduce: "prod", "mean", "amax", or "amin".
-        include_self: include the values of x; False: replace them where the index selects them.
+        include_self: True includes the values of x; False replaces them where the index selects them.
 
     Raises:
-        ShapeError: the source does not fit. ArgumentError: another reduce, or one of the tensors requires a
-            gradient.
+        ShapeError: the shape of the source does not fit.
+        ArgumentError: `reduce` is unknown, or one of the tensors requires a gradient.
 
     Example:
         >>> flow.ones(3).index_reduce(0, flow.tensor([0, 0]), flow.tensor([2.0, 3.0]), "prod")
@@ -352,7 +353,7 @@ def index_reduce(input: Tensor, dim: int, index: Tensor, source: Tensor, reduce:
 
 
 def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
-    """Return x with the slices that the index selects replaced by those of the source.
+    """Return a copy of x in which the slices of the source replace the slices that the index selects.
 
     Args:
         input: tensor x.
@@ -371,7 +372,7 @@ def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor
 
 
 def index_fill(input: Tensor, dim: int, index: Tensor, value: Tensor | Number) -> Tensor:
-    """Return x with the slices that the index selects filled with a number.
+    """Return a copy of x in which a number fills the slices that the index selects.
 
     Args:
         input: tensor x.
@@ -388,13 +389,13 @@ def index_fill(input: Tensor, dim: int, index: Tensor, value: Tensor | Number) -
 
 def index_put(input: Tensor, indices: Sequence[Tensor], values: Tensor | Number,
               accumulate: bool = False) -> Tensor:
-    """Return x with x[indices] = values, out of place.
+    """Return a copy of x after x[indices] = values.
 
     Args:
         input: tensor x.
         indices: tuple of index tensors, one per axis.
         values: tensor that broadcasts to x[indices].
-        accumulate: add to the present values.
+        accumulate: if True, add to the present values.
     """
     return put_by_index(input, tuple(indices), values, accumulate)
 
@@ -425,12 +426,12 @@ def masked_fill(input: Tensor, mask: Tensor, value: Tensor | Number) -> Tensor:
 
 
 def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
-    """Return x with the elements where the mask is True replaced, in order, by those of the source.
+    """Return a copy of x in which the elements of the source, in order, replace those where the mask is True.
 
     Args:
         input: tensor x.
         mask: bool tensor; the shapes broadcast.
-        source: tensor with at least as many elements as the mask has True ones.
+        source: tensor with at least as many elements as the number of True elements in the mask.
     """
     from flowedu.tensor.interop import alike
     from flowedu.tensor.positions import data
@@ -452,7 +453,7 @@ def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
 
 # ---- replacement of a part
 def select_scatter(input: Tensor, src: Tensor, dim: int, index: int) -> Tensor:
-    """Return x with one position along an axis replaced by src.
+    """Return a copy of x in which src replaces the slice at one position along an axis.
 
     Args:
         input: tensor x.
@@ -467,7 +468,7 @@ def select_scatter(input: Tensor, src: Tensor, dim: int, index: int) -> Tensor:
 
 def slice_scatter(input: Tensor, src: Tensor, dim: int = 0, start: int | None = None, end: int | None = None,
                   step: int = 1) -> Tensor:
-    """Return x with x[start:end:step] along an axis replaced by src.
+    """Return a copy of x in which src replaces x[start:end:step] along an axis.
 
     Args:
         input: tensor x.
@@ -475,7 +476,7 @@ def slice_scatter(input: Tensor, src: Tensor, dim: int = 0, start: int | None = 
         dim: axis.
         start: first position; default: 0.
         end: limit, not included; default: the end of the axis.
-        step: distance of the positions.
+        step: distance between the positions.
     """
     check_tensor("slice_scatter", src, "src")
     axis = one_dim(dim, input.ndim, "slice_scatter")

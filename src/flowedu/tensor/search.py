@@ -51,12 +51,14 @@ def _order(x: Tensor, descending: bool) -> Tensor:
 
 
 def sort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = True) -> return_types.sort:
-    """Sort along an axis and return (values, indices). The order is stable; NaN is the largest.
+    """Sort along an axis and return (values, indices).
+
+    Equal elements keep their order, and NaN counts as the largest value.
 
     Args:
         input: tensor.
         dim: axis.
-        descending: largest first.
+        descending: if True, the largest element is first.
         stable: accepted for compatibility; sorting is always stable.
     """
     if not input.ndim:
@@ -74,7 +76,7 @@ def argsort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool
     Args:
         input: tensor.
         dim: axis.
-        descending: largest first.
+        descending: if True, the largest element is first.
         stable: accepted for compatibility; sorting is always stable.
     """
     if not input.ndim:
@@ -101,7 +103,7 @@ def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True,
         k: number of elements.
         dim: axis.
         largest: False returns the k smallest elements.
-        sorted: accepted for compatibility; the best element always comes first.
+        sorted: accepted for compatibility; the result is always sorted, the best element first.
     """
     if not input.ndim:
         one_dim(dim, 0, "topk")
@@ -134,7 +136,7 @@ def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> ret
 
     Args:
         input: tensor.
-        k: rank, from 1 on.
+        k: rank of the element, counted from 1.
         dim: axis.
         keepdim: keep the axis, with size 1.
     """
@@ -152,11 +154,11 @@ def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> ret
 
 
 def median(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
-    """Return the median, the smaller of two middle elements; NaN if an element is NaN.
+    """Return the median, which is the smaller of two middle elements, and NaN if an element is NaN.
 
     Args:
         input: tensor.
-        dim: axis, which returns (values, indices); default: all elements.
+        dim: axis; the result is then (values, indices). By default, the median of all elements is returned.
         keepdim: keep the axis, with size 1.
     """
     if dim is None:
@@ -179,7 +181,7 @@ def median(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
 
 
 def mode(input: Tensor, dim: int = -1, keepdim: bool = False) -> return_types.mode:
-    """Return (values, indices) of the most frequent element along an axis, the smallest of several.
+    """Return (values, indices) of the most frequent element along an axis; the smallest one if several are.
 
     Args:
         input: tensor.
@@ -196,11 +198,11 @@ def mode(input: Tensor, dim: int = -1, keepdim: bool = False) -> return_types.mo
 
 def quantile(input: Tensor, q: Tensor | float | Sequence[float], dim: int | None = None,
              keepdim: bool = False, *, interpolation: str = "linear") -> Tensor:
-    """Return quantiles; NaN if an element is NaN.
+    """Return quantiles, or NaN if an element is NaN.
 
     Args:
         input: floating tensor.
-        q: number or vector in [0, 1].
+        q: number in [0, 1], or a vector of such numbers.
         dim: axis; default: all elements.
         keepdim: keep the axis, with size 1.
         interpolation: "linear", "lower", "higher", "midpoint", or "nearest".
@@ -242,13 +244,13 @@ def searchsorted(sorted_sequence: Tensor, input: Tensor | Number, *, out_int32: 
     """Return the position at which each value would be inserted into a sorted sequence.
 
     Args:
-        sorted_sequence: vector, or tensor whose last axis is sorted and whose other axes are those of the
-            input.
+        sorted_sequence: sorted vector, or tensor that is sorted along its last axis. Its other axes are those
+            of the input.
         input: tensor of values, or a number.
         out_int32: return int32 instead of int64.
-        right: return the position after equal elements instead of before them.
+        right: if True, return the position after equal elements instead of before them.
         side: "left" or "right", an alternative to `right`; default: None.
-        sorter: int64 positions (argsort) that sort an unsorted sequence; default: None.
+        sorter: int64 positions that sort the sequence if it is not sorted, from argsort; default: None.
     """
     if sorter is not None:
         sorted_sequence = _DIM_GATHER.call((sorted_sequence, sorter), (sorted_sequence.ndim - 1,))
@@ -269,26 +271,26 @@ def _whole(x: Any, right: bool, low: int, high: int) -> tuple[int, bool]:
 
 def bucketize(input: Tensor | Number, boundaries: Tensor, *, out_int32: bool = False,
               right: bool = False) -> Tensor:
-    """Return the number of the bucket between boundaries of each value.
+    """Return the index of the bucket that contains each value; neighboring boundaries limit a bucket.
 
     Args:
         input: tensor of values, or a number.
         boundaries: sorted vector.
         out_int32: return int32 instead of int64.
-        right: values equal to a boundary belong to the bucket after it.
+        right: if True, values equal to a boundary belong to the bucket after it, else to the one before it.
     """
     return searchsorted(boundaries, input, out_int32=out_int32, right=right)
 
 
 def isin(elements: Tensor | Number, test_elements: Tensor | Number, *, assume_unique: bool = False,
          invert: bool = False) -> Tensor:
-    """Return True for elements that are among the test elements.
+    """Return True for each element that is equal to one of the test elements.
 
     Args:
         elements: tensor of any shape, or a number.
         test_elements: tensor of any shape, or a number.
-        assume_unique: has no effect; True warns once.
-        invert: return the opposite.
+        assume_unique: has no effect; True emits a warning once.
+        invert: if True, return the opposite.
     """
     inert("isin(assume_unique)", bool(assume_unique), False, "repeated elements are looked up as fast")
     if not isinstance(test_elements, TensorBase):
@@ -301,23 +303,25 @@ def isin(elements: Tensor | Number, test_elements: Tensor | Number, *, assume_un
 
 
 def in_top_k(targets: Tensor, predictions: Tensor, k: int) -> Tensor:
-    """Return a bool (n,): True if class targets[i] is among the k largest of predictions[i].
+    """Return a bool tensor (n,), which is True if class targets[i] has one of the k largest predictions[i].
 
     Args:
         targets: integers (n,).
         predictions: scores (n, classes).
-        k: number of classes; ties at the limit count.
+        k: number of classes. A class with the same score as the k-th largest one is included.
     """
     own = _DIM_GATHER.call((predictions, S.unsqueeze(targets, 1)), (1,))
     return E.lt(R.sum(cast(E.gt(predictions, own), dt.int32), 1), k)
 
 
 def one_hot(input: Tensor, num_classes: int = -1, on_value: Number = 1, off_value: Number = 0) -> Tensor:
-    """Return a new last axis with 1 at the index and 0 elsewhere, int64.
+    """Return a tensor with a new last axis that contains 1 at the index and 0 elsewhere.
+
+    The dtype is int64, or float32 if `on_value` or `off_value` is a float.
 
     Args:
         input: integers of any shape.
-        num_classes: size of the new axis; -1: the largest index plus 1.
+        num_classes: size of the new axis; default: -1, the largest index plus 1.
         on_value: value at the index.
         off_value: value elsewhere.
     """
@@ -361,7 +365,7 @@ def unique(input: Tensor, sorted: bool = True, return_inverse: bool = False, ret
     Args:
         input: tensor.
         sorted: accepted for compatibility; the result is always sorted.
-        return_inverse: also return the position in the result of each element.
+        return_inverse: also return the position of each element in the result.
         return_counts: also return the number of occurrences.
         dim: axis whose distinct slices are returned; default: None, single elements.
     """
@@ -380,11 +384,11 @@ def unique(input: Tensor, sorted: bool = True, return_inverse: bool = False, ret
 
 def unique_consecutive(input: Tensor, return_inverse: bool = False, return_counts: bool = False,
                        dim: int | None = None) -> Any:
-    """Return the elements without repetitions of neighbors.
+    """Return the elements, except for elements that equal their predecessor.
 
     Args:
         input: tensor.
-        return_inverse: also return the position in the result of each element.
+        return_inverse: also return the position of each element in the result.
         return_counts: also return the length of each run.
         dim: axis whose slices are compared; default: None, single elements.
     """
@@ -407,8 +411,8 @@ def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -
     """Return the number of occurrences of 0, 1, 2, ... in a vector.
 
     Args:
-        input: vector of integers, 0 or more.
-        weights: sum these weights instead of counting; default: None.
+        input: vector of integers of at least 0.
+        weights: weight of each element, which is added instead of 1; default: None.
         minlength: smallest size of the result.
     """
     a = data("bincount", input)
@@ -425,7 +429,7 @@ def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -
 
 
 def histc(input: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Tensor:
-    """Return the number of elements in each of several equal bins.
+    """Return the number of elements in each of several bins of equal width.
 
     Args:
         input: tensor of any shape.

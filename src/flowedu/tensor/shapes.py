@@ -27,7 +27,7 @@ _RESHAPE, _TRANSPOSE, _EXPAND, _SLICE = map(_op, ("reshape", "transpose", "expan
 
 # ---- reshape and its family
 def full_shape(size: int, shape: Sequence[int], what: str = "reshape") -> tuple[int, ...]:
-    """Return `shape` with its -1 replaced; raise ShapeError if the sizes do not fit."""
+    """Return `shape` with -1 replaced by the missing size; raise ShapeError if the sizes do not fit."""
     known, hole = 1, None
     for i, n in enumerate(shape):
         if n == -1:
@@ -54,7 +54,7 @@ def full_shape(size: int, shape: Sequence[int], what: str = "reshape") -> tuple[
 
 
 def reshape(input: Tensor, *sizes_: Sizes, shape: Sequence[int] | None = None) -> Tensor:
-    """Return the elements in another shape, as a view if the strides allow it, else as a copy.
+    """Return the elements in another shape, as a view if the strides allow it, and else as a copy.
 
     Args:
         input: tensor.
@@ -72,7 +72,7 @@ def view(input: Tensor, *shape: Any) -> Tensor:
         *shape: sizes of the axes, or one tuple; one of them may be -1.
 
     Raises:
-        ShapeError: only a copy could have the shape; use reshape.
+        ShapeError: the strides do not allow a view of this shape; use reshape, which copies if needed.
     """
     if len(shape) == 1 and hasattr(shape[0], "is_floating_point"):
         raise ArgumentError("view: a dtype would reinterpret the bytes", expected="sizes", got=repr(shape[0]),
@@ -152,7 +152,7 @@ def squeeze(input: Tensor, dim: Axes | None = None) -> Tensor:
 
     Args:
         input: tensor.
-        dim: axis or axes; those of another size stay; default: all axes of size 1.
+        dim: axis or axes, of which those of size 1 are removed; default: all axes of size 1.
     """
     if dim is None:
         return reshaped(input, tuple([n for n in input.shape if n != 1]))
@@ -233,7 +233,7 @@ def mT(input: Tensor) -> Tensor:
 
 
 def adjoint(input: Tensor) -> Tensor:
-    """Return a view with the last two axes exchanged; tensors are real.
+    """Return a view with the last two axes exchanged, which is the adjoint because tensors are real.
 
     Args:
         input: tensor with at least two axes.
@@ -269,7 +269,7 @@ moveaxis = movedim
 
 # ---- repetition
 def expand(input: Tensor, *sizes_: Sizes, size: Sequence[int] | None = None) -> Tensor:
-    """Return a view broadcast to a shape; axes of size 1 are repeated without memory.
+    """Return a view that is broadcast to a shape; axes of size 1 are repeated without a copy.
 
     Args:
         input: tensor.
@@ -299,7 +299,7 @@ def expand(input: Tensor, *sizes_: Sizes, size: Sequence[int] | None = None) -> 
 
 
 def expand_as(input: Tensor, other: Tensor) -> Tensor:
-    """Return a view broadcast to the shape of another tensor.
+    """Return a view that is broadcast to the shape of another tensor.
 
     Args:
         input: tensor.
@@ -309,7 +309,7 @@ def expand_as(input: Tensor, other: Tensor) -> Tensor:
 
 
 def broadcast_to(input: Tensor, size: Sequence[int]) -> Tensor:
-    """Return a view broadcast to a shape; the same as expand.
+    """Return a view that is broadcast to a shape, like expand.
 
     Args:
         input: tensor.
@@ -344,8 +344,8 @@ def repeat(input: Tensor, *times_: Sizes, repeats: Sequence[int] | None = None) 
 
     Args:
         input: tensor.
-        *times_: number of copies per axis, or one tuple; additional axes come first.
-        repeats: the same as a keyword; default: None.
+        *times_: number of copies per axis, or one tuple. If there are more counts than axes, new axes come first.
+        repeats: the counts as a keyword; default: None.
     """
     times = sizes(times_ if repeats is None else (repeats,))
     lead = len(times) - input.ndim
@@ -361,12 +361,13 @@ def repeat(input: Tensor, *times_: Sizes, repeats: Sequence[int] | None = None) 
 
 
 def tile(input: Tensor, *dims_: Sizes, dims: Sequence[int] | None = None) -> Tensor:
-    """Repeat the tensor along its axes; missing counts in front are 1.
+    """Repeat the tensor along its axes.
 
     Args:
         input: tensor.
-        *dims_: number of copies per axis, or one tuple.
-        dims: the same as a keyword; default: None.
+        *dims_: number of copies per axis, or one tuple. If there are fewer counts than axes, the first axes
+            are not repeated.
+        dims: the counts as a keyword; default: None.
     """
     times = sizes(dims_ if dims is None else (dims,))
     return repeat(input, (1,) * (input.ndim - len(times)) + times)
@@ -376,13 +377,13 @@ def repeat_interleave(input: Tensor, repeats: Tensor | int | None = None, dim: i
                       output_size: int | None = None) -> Tensor:
     """Repeat every element, or every slice along an axis, several times in a row.
 
-    A single vector of counts returns its positions, each repeated by its count.
+    If only a vector of counts is passed, return each position of the vector as often as its count.
 
     Args:
         input: tensor, or a vector of counts.
         repeats: number of repetitions, an int or a tensor with one number per slice; default: None.
         dim: axis; default: None, the flattened tensor.
-        output_size: expected size of the result, which is checked; default: None.
+        output_size: expected size of the result along `dim`, which is checked; default: None.
     """
     if output_size is not None:
         y = repeat_interleave(input, repeats, dim)
@@ -436,7 +437,7 @@ def atleast_1d(*tensors: Tensor | Sequence[Tensor]) -> Any:
     """Return views with at least one axis.
 
     Args:
-        *tensors: tensors, or one list of them; a single tensor returns a single view.
+        *tensors: tensors, or one list of them. For a single tensor, a single view is returned.
     """
     return _atleast(1, tensors)
 
@@ -445,7 +446,7 @@ def atleast_2d(*tensors: Tensor | Sequence[Tensor]) -> Any:
     """Return views with at least two axes; new axes come first.
 
     Args:
-        *tensors: tensors, or one list of them; a single tensor returns a single view.
+        *tensors: tensors, or one list of them. For a single tensor, a single view is returned.
     """
     return _atleast(2, tensors)
 
@@ -454,7 +455,7 @@ def atleast_3d(*tensors: Tensor | Sequence[Tensor]) -> Any:
     """Return views with at least three axes: (n,) becomes (1, n, 1), and (n, m) becomes (n, m, 1).
 
     Args:
-        *tensors: tensors, or one list of them; a single tensor returns a single view.
+        *tensors: tensors, or one list of them. For a single tensor, a single view is returned.
     """
     return _atleast(3, tensors)
 

@@ -34,11 +34,13 @@ def _make_window(name: str, length: int, periodic: bool, formula: Callable, dtyp
 def hann_window(window_length: int, periodic: bool = True, *, dtype: dt.dtype | None = None,
                 device: Device | None = None, requires_grad: bool = False, placement: Placement | None = None,
                 sbp: Sbp | None = None) -> Tensor:
-    """Return 0.5 - 0.5 cos(2 pi k / n) for k = 0, 1, ...: (window_length,).
+    """Return 0.5 - 0.5 cos(2 pi k / n) for k = 0, 1, ..., a vector (window_length,).
+
+    n is window_length if `periodic`, else window_length - 1.
 
     Args:
         window_length: number of values.
-        periodic: one period, for spectra; False: symmetric, for filters.
+        periodic: True makes one period of the window, for spectra; False makes it symmetric, for filters.
         dtype: floating dtype; default: the default dtype.
         device: device of the tensor; default: the CPU.
         requires_grad: compute gradients of the tensor.
@@ -52,11 +54,13 @@ def hann_window(window_length: int, periodic: bool = True, *, dtype: dt.dtype | 
 def hamming_window(window_length: int, periodic: bool = True, alpha: float = 0.54, beta: float = 0.46, *,
                    dtype: dt.dtype | None = None, device: Device | None = None, requires_grad: bool = False,
                    placement: Placement | None = None, sbp: Sbp | None = None) -> Tensor:
-    """Return alpha - beta cos(2 pi k / n) for k = 0, 1, ...: (window_length,).
+    """Return alpha - beta cos(2 pi k / n) for k = 0, 1, ..., a vector (window_length,).
+
+    n is window_length if `periodic`, else window_length - 1.
 
     Args:
         window_length: number of values.
-        periodic: one period, for spectra; False: symmetric, for filters.
+        periodic: True makes one period of the window, for spectra; False makes it symmetric, for filters.
         alpha: mean of the window.
         beta: amplitude of the cosine.
         dtype: floating dtype; default: the default dtype.
@@ -73,11 +77,13 @@ def hamming_window(window_length: int, periodic: bool = True, alpha: float = 0.5
 def blackman_window(window_length: int, periodic: bool = True, *, dtype: dt.dtype | None = None,
                     device: Device | None = None, requires_grad: bool = False,
                     placement: Placement | None = None, sbp: Sbp | None = None) -> Tensor:
-    """Return 0.42 - 0.5 cos(2 pi k / n) + 0.08 cos(4 pi k / n) for k = 0, 1, ...: (window_length,).
+    """Return 0.42 - 0.5 cos(2 pi k / n) + 0.08 cos(4 pi k / n) for k = 0, 1, ..., a vector (window_length,).
+
+    n is window_length if `periodic`, else window_length - 1.
 
     Args:
         window_length: number of values.
-        periodic: one period, for spectra; False: symmetric, for filters.
+        periodic: True makes one period of the window, for spectra; False makes it symmetric, for filters.
         dtype: floating dtype; default: the default dtype.
         device: device of the tensor; default: the CPU.
         requires_grad: compute gradients of the tensor.
@@ -92,11 +98,13 @@ def blackman_window(window_length: int, periodic: bool = True, *, dtype: dt.dtyp
 def bartlett_window(window_length: int, periodic: bool = True, *, dtype: dt.dtype | None = None,
                     device: Device | None = None, requires_grad: bool = False,
                     placement: Placement | None = None, sbp: Sbp | None = None) -> Tensor:
-    """Return the triangle 1 - |2 k / n - 1| for k = 0, 1, ...: (window_length,).
+    """Return the triangle 1 - |2 k / n - 1| for k = 0, 1, ..., a vector (window_length,).
+
+    n is window_length if `periodic`, else window_length - 1.
 
     Args:
         window_length: number of values.
-        periodic: one period, for spectra; False: symmetric, for filters.
+        periodic: True makes one period of the window, for spectra; False makes it symmetric, for filters.
         dtype: floating dtype; default: the default dtype.
         device: device of the tensor; default: the CPU.
         requires_grad: compute gradients of the tensor.
@@ -110,13 +118,13 @@ def bartlett_window(window_length: int, periodic: bool = True, *, dtype: dt.dtyp
 def kaiser_window(window_length: int, periodic: bool = True, beta: float = 12.0, *,
                   dtype: dt.dtype | None = None, device: Device | None = None, requires_grad: bool = False,
                   placement: Placement | None = None, sbp: Sbp | None = None) -> Tensor:
-    """Return I0(beta sqrt(1 - (2 k / n - 1)^2)) / I0(beta) for k = 0, 1, ...: (window_length,).
+    """Return I0(beta sqrt(1 - (2 k / n - 1)^2)) / I0(beta) for k = 0, 1, ..., a vector (window_length,).
 
-    I0 is the modified Bessel function.
+    I0 is the modified Bessel function. n is window_length if `periodic`, else window_length - 1.
 
     Args:
         window_length: number of values.
-        periodic: one period, for spectra; False: symmetric, for filters.
+        periodic: True makes one period of the window, for spectra; False makes it symmetric, for filters.
         beta: shape parameter; larger values give a narrower window.
         dtype: floating dtype; default: the default dtype.
         device: device of the tensor; default: the CPU.

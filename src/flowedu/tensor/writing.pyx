@@ -1,7 +1,7 @@
 """Checks and view updates for in-place writes of tensors, and the writes that need C.
 
-The module checks if a tensor may be written and if backward still needs its old values, rebuilds a view from
-its base, and makes views of written tensors. (Effect of a write on histories: inplace.py.)
+The module checks if a tensor may be written and if the backward pass still needs its old values, rebuilds a
+view from its base, and makes views of written tensors. inplace.py changes the histories after a write.
 """
 from libc.stdint cimport int64_t
 
@@ -54,7 +54,7 @@ cdef bint overlaps_itself(const fe_view *v) noexcept:
 
 
 def check_writable(TensorBase x, str what="in-place"):
-    """Raise if x must not be written in place, because of its memory or a recorded computation."""
+    """Raise an error if x must not be written in place, because of its memory or a recorded computation."""
     cdef TensorBase base
     if x.block != NULL:
         if overlaps_itself(&x.v) and fe_numel(&x.v):
@@ -92,7 +92,7 @@ def check_writable(TensorBase x, str what="in-place"):
 def keep_old_values(TensorBase z, int64_t since, TensorBase x):
     """Copy saved values before x's memory is overwritten by z.
 
-    The copies replace x and its views in calls that were recorded after `since` and lead to z.
+    In the calls that were recorded after `since` to compute z, the copies replace x and its views.
     """
     cdef list todo
     cdef TapeNode n
@@ -123,7 +123,7 @@ def keep_old_values(TensorBase z, int64_t since, TensorBase x):
 
 
 def view_steps(TensorBase x):
-    """Return [(op, attrs, shape of its input), ...] from the base of the view x to x."""
+    """Return the ops that make the view x from its base, as [(op, attrs, shape of its input), ...]."""
     cdef list steps = []
     cdef TensorBase t = x
     while t.link is not None:
@@ -138,7 +138,7 @@ def view_steps(TensorBase x):
 
 
 def set_layout(TensorBase x, TensorBase y):
-    """Give x the shape and strides of y, a view of its twin. A view keeps its base, with more steps."""
+    """Give x the shape and strides of y, a view of twin(x); if x is a view, it keeps its base."""
     x.v = y.v
     if x.flags & VIEW:
         x.link = y.link                            # and stays flagged as one
@@ -210,10 +210,11 @@ cdef bint lazy_mode():
 
 
 cpdef bint try_into(OpBase op, tuple inputs, tuple attrs, TensorBase x) except -1:
-    """Run an elementwise op with x's memory as its output, if that is safe; False: nothing was done.
+    """Run an elementwise op with x's memory as its output, if that is safe; else do nothing and return False.
 
-    Safe: x is contiguous, the result has its shape and dtype, inputs that lie in x's memory are x itself, and backward does
-    not need a value that is overwritten. With a gradient, x gets the history of the result; a view gets none here.
+    It is safe if x is contiguous, the result has the shape and dtype of x, every input in x's memory is x
+    itself, and the backward pass does not need a value that is overwritten. If gradients are recorded, x must
+    not be a view, and x gets the history of the result.
     """
     cdef fe_view args[MAX_ARGS]
     cdef int flags = 0

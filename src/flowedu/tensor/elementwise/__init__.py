@@ -1,4 +1,4 @@
-"""Elementwise functions, each also a method of Tensor. Each file uses only files above it."""
+"""Elementwise functions, each also a method of Tensor; a file uses only files imported above it."""
 from flowedu.tensor.elementwise.unary import *
 from flowedu.tensor.elementwise.conditions import *
 from flowedu.tensor.elementwise.arithmetic import *

@@ -38,7 +38,7 @@ def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tenso
     Args:
         input: tensor of any shape.
         beta: sharpness of the bend.
-        threshold: x itself is returned where beta * x is larger.
+        threshold: x itself is returned where beta * x exceeds this value.
     """
     y = in_float(_op("softplus"), input if beta == 1 else input * beta)
     y = y if beta == 1 else y / beta
@@ -62,7 +62,7 @@ def logit(input: Tensor, eps: float | None = None) -> Tensor:
 
     Args:
         input: tensor of any shape.
-        eps: limit x to [eps, 1 - eps] first; default: no limit.
+        eps: x is first limited to [eps, 1 - eps]; default: no limit.
     """
     x = floated(input)                                   # 1 - x would wrap
     x = x if eps is None else clamp(x, eps, 1 - eps)

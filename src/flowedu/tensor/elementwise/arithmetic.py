@@ -1,6 +1,6 @@
 """Elementwise functions of two tensors, or of a tensor and a number, such as add, pow, clamp, and logaddexp.
 
-Shapes broadcast; dtypes are promoted (promote.py).
+Shapes broadcast, and dtypes are promoted (core/ops/promote.py).
 """
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ multiply, arctan2 = mul, atan2
 def add(input: Tensor | Number, other: Tensor | Number, *, alpha: Number = 1) -> Tensor:
     """Return input + alpha * other.
 
-    `flow.add(a, b, c)`, or add of a list, returns the sum of all.
+    `flow.add(a, b, c)` and `flow.add([a, b, c])` return the sum of all tensors.
 
     Args:
         input: tensor or number.
@@ -172,8 +172,8 @@ div.quick = true_divide.quick  # type: ignore[attr-defined]  # an attribute of a
 def pow(input: Tensor | Number, exponent: Tensor | Number) -> Tensor:
     """Return input ** exponent.
 
-    Integers to an integer power stay integers. A negative exponent of integers gives 0 (except for the bases
-    1 and -1), and is an error as a Python number.
+    Integers to an integer power stay integers. If the exponent is a tensor, an integer to a negative power is
+    0, except for the bases 1 and -1. A negative Python int as the exponent of integers raises an error.
 
     Args:
         input: tensor or number.
@@ -309,17 +309,17 @@ def ldexp(input: Tensor | Number, other: Tensor) -> Tensor:
 
 # ---- bounds
 def maximum_number(input: Tensor | Number, number: Tensor | Number) -> Tensor:
-    """Return the larger of x and a number or tensor, x if they are equal, in the dtype of both."""
+    """Return the larger of x and a number or tensor, or x if they are equal, in their common dtype."""
     return needed("clamp_min", operate(_op("clamp_min"), input, number), input, number)
 
 
 def minimum_number(input: Tensor | Number, number: Tensor | Number) -> Tensor:
-    """Return the smaller of x and a number or tensor, x if they are equal, in the dtype of both."""
+    """Return the smaller of x and a number or tensor, or x if they are equal, in their common dtype."""
     return needed("clamp_max", operate(_op("clamp_max"), input, number), input, number)
 
 
 def fmax(input: Tensor | Number, other: Tensor | Number) -> Tensor:
-    """Return the larger of two elements; NaN loses against a number.
+    """Return the larger of two elements; if one of them is NaN, return the other.
 
     Args:
         input: tensor or number.
@@ -329,7 +329,7 @@ def fmax(input: Tensor | Number, other: Tensor | Number) -> Tensor:
 
 
 def fmin(input: Tensor | Number, other: Tensor | Number) -> Tensor:
-    """Return the smaller of two elements; NaN loses against a number.
+    """Return the smaller of two elements; if one of them is NaN, return the other.
 
     Args:
         input: tensor or number.
@@ -386,8 +386,8 @@ def nan_to_num(input: Tensor, nan: float = 0.0, posinf: float | None = None,
     Args:
         input: tensor of any shape.
         nan: replacement of NaN.
-        posinf: replacement of infinity; default: the largest number of the dtype.
-        neginf: replacement of -infinity; default: the smallest number of the dtype.
+        posinf: replacement of infinity; default: the largest finite number of the dtype.
+        neginf: replacement of -infinity; default: the most negative finite number of the dtype.
     """
     if not input.dtype.is_floating_point:
         return clone(input)

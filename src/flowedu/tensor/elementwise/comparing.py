@@ -19,7 +19,10 @@ _MIRRORED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq", "ne": "
 
 
 def compare(op: OpBase, a: Any, b: Any) -> Any:
-    """Compare values exactly, without limits of dtypes; return bools, or NotImplemented for foreign types."""
+    """Compare values exactly, even if a number does not fit the dtype of the tensor.
+
+    Return bools, or NotImplemented if an operand is neither a tensor nor a number.
+    """
     if isinstance(a, Tensor):
         if isinstance(b, Tensor):
             if a.dtype is b.dtype:
@@ -52,7 +55,7 @@ def _against(op: OpBase, a: Tensor, number: Number) -> Tensor:
 
 
 def order(op: OpBase, a: Any, b: Any) -> Any:
-    """Compare by <, <=, > or >=; raise an error for types without an order, for which == is False."""
+    """Compare by <, <=, > or >=; raise an error for types without an order (== returns False for these)."""
     y = compare(op, a, b)
     return foreign(op.name, a, b) if y is NotImplemented else y
 

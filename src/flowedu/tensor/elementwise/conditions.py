@@ -26,7 +26,7 @@ _ARGS = """Args:
 _MEANINGS = {
     "eq": "input == other", "ne": "input != other", "lt": "input < other", "le": "input <= other",
     "gt": "input > other", "ge": "input >= other", "logical_and": "True if both are not 0",
-    "logical_or": "True if one of both is not 0", "logical_xor": "True if exactly one of both is not 0"}
+    "logical_or": "True if input or other is not 0", "logical_xor": "True if either input or other is not 0"}
 
 
 def needed(what: str, result: Any, *operands: object) -> Any:
@@ -94,7 +94,7 @@ bitwise_right_shift = _bitwise("bitwise_right_shift", "shift_right", None)
 
 
 def bitwise_not(input: Tensor) -> Tensor:
-    """Return ~x: the opposite of a bool, -1 - x of an integer.
+    """Return ~x, which is the opposite of a bool, and -1 - x for an integer.
 
     Args:
         input: integer or bool tensor of any shape.
@@ -164,7 +164,7 @@ def isclose(input: Tensor, other: Tensor, *, rtol: float = 1e-05, atol: float = 
         other: tensor; the shapes broadcast.
         rtol: relative tolerance.
         atol: absolute tolerance.
-        equal_nan: NaN is close to NaN. Equal infinities are always close.
+        equal_nan: if True, NaN is close to NaN. Equal infinities are always close.
     """
     if input.dtype is not other.dtype:
         raise DTypeError("isclose: the dtypes differ", expected="equal dtypes", got=f"{input.dtype.name} and "
@@ -182,14 +182,15 @@ def isclose(input: Tensor, other: Tensor, *, rtol: float = 1e-05, atol: float = 
 
 def where(condition: Tensor | bool, input: Tensor | Number | None = None,
           other: Tensor | Number | None = None) -> Any:
-    """Return `input` where the condition holds, `other` elsewhere.
+    """Return `input` where the condition is True, and `other` elsewhere.
 
-    The condition alone returns its positions, one vector per axis (nonzero with as_tuple).
+    `where(condition)` returns the positions of True as one vector per axis, like nonzero with as_tuple=True.
 
     Args:
         condition: bool tensor.
-        input: tensor or number; the shapes broadcast, the dtypes are promoted; default: None, only positions.
-        other: tensor or number; default: None, only positions.
+        input: tensor or number, or None to return only positions (default). The shapes broadcast, and the
+            dtypes are promoted.
+        other: tensor or number, or None to return only positions (default).
     """
     if input is None and other is None:
         tested: Any = condition
@@ -219,7 +220,7 @@ def _as_truth(y: Tensor, x: Tensor) -> Tensor:
 
 
 def any(input: Tensor, dim: Axes | None = None, keepdim: bool = False) -> Tensor:
-    """Return True if an element is not 0.
+    """Return True if at least one element is not 0.
 
     Args:
         input: tensor of any shape.
@@ -271,6 +272,6 @@ def allclose(input: Tensor, other: Tensor, *, rtol: float = 1e-05, atol: float =
         other: tensor; the shapes broadcast.
         rtol: relative tolerance.
         atol: absolute tolerance.
-        equal_nan: NaN is close to NaN.
+        equal_nan: if True, NaN is close to NaN.
     """
     return bool(all(isclose(input, other, rtol=rtol, atol=atol, equal_nan=equal_nan)))

@@ -34,8 +34,8 @@ _MEANINGS = {
     "lgamma": "log |gamma(x)|", "sigmoid": "1 / (1 + exp(-x))",
     "gelu": "x * Phi(x), where Phi is the normal distribution function", "mish": "x * tanh(softplus(x))",
     "softsign": "x / (1 + |x|)", "abs": "the absolute value of x", "sign": "-1, 0, or 1, the sign of x",
-    "square": "x * x", "relu": "max(x, 0)", "neg": "-x", "floor": "the largest integer up to x",
-    "ceil": "the smallest integer from x on", "trunc": "x without its fraction",
+    "square": "x * x", "relu": "max(x, 0)", "neg": "-x", "floor": "the largest integer that is at most x",
+    "ceil": "the smallest integer that is at least x", "trunc": "x without its fraction",
     "round": "x rounded to the nearest integer; halves go to the even one"}
 
 
