@@ -18,7 +18,10 @@ def is_lazy(x: object) -> bool:
 
 
 def data(what: str, x: Tensor) -> np.ndarray:
-    """Return the data of a tensor, which determines a result's size; raise LazyTensorError in a graph."""
+    """Return the data of a tensor, on which the size of a result depends.
+
+    Raises LazyTensorError for a tensor of a graph, which has no data.
+    """
     if is_lazy(x):
         raise LazyTensorError(f"{what}: the shape of its result depends on the data, which a graph has not "
                               f"while it is built", expected="an eager tensor",
@@ -33,11 +36,11 @@ def from_data(x: Tensor, a: np.ndarray, dtype: dt.dtype | None = None) -> Tensor
 
 
 def nonzero(input: Tensor, *, as_tuple: bool = False) -> Any:
-    """Return the positions of the elements that are not 0, int64 (count, axes).
+    """Return the positions of the elements that are not 0, as an int64 tensor (count, axes).
 
     Args:
         input: tensor of any shape.
-        as_tuple: return one vector per axis.
+        as_tuple: if True, return a tuple with one vector per axis.
     """
     a = data("nonzero", input)
     if as_tuple:
@@ -46,7 +49,7 @@ def nonzero(input: Tensor, *, as_tuple: bool = False) -> Any:
 
 
 def argwhere(input: Tensor) -> Tensor:
-    """Return the positions of the elements that are not 0, int64 (count, axes).
+    """Return the positions of the elements that are not 0, as an int64 tensor (count, axes).
 
     Args:
         input: tensor of any shape.

@@ -26,7 +26,7 @@ _ARGS = """Args:
 _MEANINGS = {
     "eq": "input == other", "ne": "input != other", "lt": "input < other", "le": "input <= other",
     "gt": "input > other", "ge": "input >= other", "logical_and": "True if both are not 0",
-    "logical_or": "True if input or other is not 0", "logical_xor": "True if either input or other is not 0"}
+    "logical_or": "True if input or other is not 0", "logical_xor": "True if exactly one operand is not 0"}
 
 
 def needed(what: str, result: Any, *operands: object) -> Any:
