@@ -117,7 +117,7 @@ def vmap(func: Callable, in_dims: Any = 0, out_dims: Any = 0, randomness: str = 
         in_dims: batch axis of each argument: an int, None for an argument that all samples share, or nested
             like the arguments.
         out_dims: position of the batch axis in each result; None for a result without one.
-        randomness: "different" draws other random numbers for each sample, "same" shares the numbers, and
+        randomness: "different" draws other random numbers for each sample, "same" draws them once, and
             "error" raises an error for random ops.
         chunk_size: number of samples at a time; default: all.
 

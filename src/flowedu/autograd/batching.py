@@ -46,7 +46,7 @@ class Batch:
         self.outs = op.infer(self.specs, attrs)
 
     def whole(self) -> list:
-        """Return the inputs, and repeat those without a batch axis along it."""
+        """Return the inputs, and expand those without a batch axis along a new one."""
         return [x if b else view.expand.call((x,), ((self.size, *x.shape),))
                 for x, b in zip(self.inputs, self.batched)]
 

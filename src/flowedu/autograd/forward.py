@@ -3,7 +3,7 @@
     rate = derivative(lambda x: x * flow.math.sin(x), x)        # at every element of x
 
 Reverse mode stores values until the backward pass; forward mode stores nothing, and needs one pass for each
-input. Chapter 2 shows it as an example of an interpreter that the rest of the library does not use.
+input. Chapter 2 shows it as an example of an interpreter that the library itself does not use.
 """
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ HOLDS = {"uint16": "int32", "uint32": "int64", "uint64": "int64"}
 
 
 def instead(d: object) -> str:
-    """Return the advice for an element type that flowedu lacks, given as a NumPy dtype or by name."""
+    """Return the advice for an unsupported element type, given as a NumPy dtype or by name."""
     name = str(getattr(d, "name", None) or getattr(d, "__name__", d))
     if name.startswith("complex"):
         return "there are no complex numbers: keep array.real and array.imag as two tensors"

@@ -25,7 +25,7 @@ class Joining(JoinState):
         self.share = 1 / buckets.comm.size
 
     def exchange(self, works: bool, reduces: bool = False, sends: bool = False) -> np.ndarray:
-        """Return the numbers of ranks that have a batch, will reduce gradients, and send buffers.
+        """Return three counts of ranks: with a batch, that will reduce gradients, and that send buffers.
 
         Raises:
             CommError: some rank has no batch left, and `throw` is True.
@@ -63,7 +63,7 @@ class Joining(JoinState):
 
 @contextmanager
 def joined(buckets: Buckets | None, by_all: bool, enable: bool, throw: bool) -> Iterator[None]:
-    """Return the context of join(). If the block raises an error, it does not wait for other ranks."""
+    """Return the context of join(). If the block raises an error, join() does not wait for ranks."""
     if buckets is None or not enable:
         yield
         return
