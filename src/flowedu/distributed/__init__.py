@@ -2,14 +2,19 @@
 
     set_virtual_devices(k)   this process has k devices, and does the work of all of them
     spawn(fn, k)             k threads, each a rank
-    python -m flowedu.distributed.launch --nproc_per_node k script.py     k processes (or, --engine threads,
-    threads)
+    python -m flowedu.distributed.launch --nproc_per_node k script.py
+                             k processes, or k threads with --engine threads
 
-This folder contains the parts that core leaves open: ranks/ and mpi/ (engines), perform.py (one rank's half
-of a route), shards.py (shards on other ranks), graph/ (one graph per rank for a graph of global tensors),
-rank_graphs.py (fewer messages in those), global_graph.py (ZeRO, pipelines, the search in auto/), spread.py
-(jobs of OneFlow 0.4 on several devices: one graph, shared memory). Simple versions to read first: ring.py (an
-all-reduce), plain_parallel.py (data parallelism).
+Simple versions to read first are ring.py (an all-reduce) and plain_parallel.py (data parallelism). The other
+modules extend core:
+
+    ranks/, mpi/       engines
+    perform.py         one rank's part of a route
+    shards.py          shards on other ranks
+    graph/             one graph per rank for a graph of global tensors
+    rank_graphs.py     passes that remove messages from these graphs
+    global_graph.py    ZeRO, pipelines, and the search in auto/
+    spread.py          jobs of OneFlow 0.4 on several devices: one graph with shared memory
 """
 from flowedu.core.sbp.ranks import set_virtual_devices
 from flowedu.distributed.spawn import spawn

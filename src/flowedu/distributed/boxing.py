@@ -35,10 +35,9 @@ def route(x: Tensor | Sequence[int], placement=None, sbp=None, *, src=None, dtyp
         dtype: the dtype of the value, if x is a shape.
 
     Returns:
-        A Route: `.bytes` that are sent over the network, `.name`, `.hops`, `.messages()` [(from, to, bytes),
-        ...],
-        `.describe()`, a text, and `.draw(path)`, a diagram (SVG) of the data of every device before, between,
-        and after the hops.
+        A Route, a sequence of hops. `.bytes` is the number of bytes sent over the network. `.name` and
+        `.describe()` are texts, and `.hops` are the hops. `.messages()` returns [(from, to, bytes), ...].
+        `.draw(path)` writes a diagram (SVG) of the data on every device before, between, and after the hops.
     """
     if isinstance(x, Tensor):
         if x.global_layout is None:
@@ -94,5 +93,5 @@ def rule(name: str) -> _Set:
 
 
 def heard() -> _Set:
-    """Return a context manager whose value is the list of all choices inside, in order."""
+    """Return a context manager that records the choices of signatures. Its value is their list, in order."""
     return _Set("choice_log", [])

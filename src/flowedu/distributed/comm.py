@@ -3,8 +3,8 @@
     x = flow.ones(3) * flow.env.get_rank()
     flow.comm.all_reduce(x)                  # 0 + 1 + ... on every rank
 
-A program that does the work of all its virtual devices behaves as if each rank passed the same tensor, and
-gets the results of rank 0. Gradients do not flow through these functions; use global tensors for that.
+If one process does the work of all virtual devices, the result is that of rank 0, as if each rank had passed
+the same tensor. Gradients do not flow through these functions; use global tensors for that.
 """
 from __future__ import annotations
 
@@ -207,8 +207,7 @@ def all_to_all(output_tensor_list: list[Tensor], input_tensor_list: list[Tensor]
     """Send one tensor to each rank, and receive one from each.
 
     Args:
-        output_tensor_list: one tensor per rank; element i receives the tensor that rank i has at the index of
-            this rank.
+        output_tensor_list: one tensor per rank; element i receives the tensor that rank i sends to this rank.
         input_tensor_list: one tensor per rank; element i is sent to rank i.
     """
     c = _comm()
@@ -249,7 +248,7 @@ def reduce_scatter(output: Tensor, input_list: list[Tensor]) -> Tensor:
 
 
 def reduce_scatter_tensor(output_tensor: Tensor, input_tensor: Tensor) -> Tensor:
-    """Replace `output_tensor` by the part of this rank of the sum of all ranks' `input_tensor`.
+    """Sum `input_tensor` over all ranks, and replace `output_tensor` by this rank's part of the sum.
 
     Args:
         output_tensor: the destination. Rank 0 receives the first elements, and so on.

@@ -1,4 +1,4 @@
-"""Order of failing ranks: the launcher's list, and the entry that each rank writes before it ends."""
+"""Order in which ranks end: the launcher's list, and the connection of each rank that it observes."""
 from __future__ import annotations
 
 import contextlib
@@ -14,10 +14,11 @@ LINUX = hasattr(select, "epoll") and hasattr(os, "pidfd_open")
 class Deaths:
     """The order in which the processes of this machine ended.
 
-    Each process holds a socket of the launcher (`die_in_order`). Linux closes it before other processes can
-    detect the end, and adds it to the list of an epoll at that moment, so the time of the query does not
-    matter. Children of a process also hold the socket, so the process is listed when all have ended. The
-    order is unknown on other systems and other machines.
+    Each process holds a connection to the launcher (`die_in_order`). When the process ends, Linux closes the
+    connection before other processes can detect the end. At that moment, Linux adds the connection to the
+    ready list of the launcher's epoll, so the launcher can read the order at any later time. Children of a
+    process also hold the connection, so the process is listed when all of them have ended. The order is
+    unknown on other systems and other machines.
     """
 
     def __init__(self):
@@ -57,7 +58,7 @@ class Deaths:
         self.epoll.register(fd, select.EPOLLIN)
 
     def order(self) -> list[int]:
-        """Return the processes that have ended, the first one first. Call it once."""
+        """Return the ids of the processes that have ended, in order. Call this method only once."""
         pids = ([self.processes[fd] for fd, _ in self.epoll.poll(0, len(self.processes))] if self.processes
                 else [])
         for fd in self.processes:
@@ -71,7 +72,9 @@ class Deaths:
 
 
 def die_in_order() -> None:
-    """Hold MPICH's socket above all existing files of a rank, and the launcher's above all later files.
+    """Hold the sockets of MPICH and of the launcher at high file descriptors of a rank.
+
+    MPICH's socket is above all existing files, and the launcher's is above all later files.
 
     Linux closes the files of a process that ended from the highest descriptor down, so the launcher detects
     the end first and hydra's proxy next. The proxy then ends the others, and it may report any of these

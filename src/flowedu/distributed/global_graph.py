@@ -18,10 +18,10 @@ from flowedu.distributed.zero import zero
 
 
 def prepared(view) -> dict:
-    """Apply the configuration of view.graph to it.
+    """Apply ZeRO, the pipeline order, and the search to view.graph, as its configuration requires.
 
-    Sets view.global_layouts to the new layouts of variables and inputs, and view.found to the result of the
-    search. Returns the arguments of an Inference of the graph.
+    Set view.global_layouts to the new layouts of variables and inputs, and view.found to the result of the
+    search. Return the arguments of an Inference of the graph.
     """
     graph, config, passes = view.graph, view.owner.config, view.tracer.passes
     alone = _split(view) if config.zero_stage else set()
@@ -61,7 +61,7 @@ def _searched(view, sources: dict[GraphValue, Layout], alone: set[Node]) -> tupl
 
 
 def places(graph: Graph, sources: Mapping[GraphValue, Layout]) -> dict[Node, Place | None]:
-    """Return the placement of every node without a look at signatures; None for nodes without one."""
+    """Return the placement of every node, found without signatures; None for nodes without a placement."""
     at: dict[GraphValue, Place] = {v: place_of(x) for v, x in sources.items()}
     found: dict[Node, Place | None] = {}
     for node in graph.nodes:

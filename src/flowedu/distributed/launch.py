@@ -1,30 +1,31 @@
 """python -m flowedu.distributed.launch [options] script.py [its arguments]: run a script on several ranks.
 
     --nproc_per_node k        ranks on each machine (default 1)
-    --hosts a:2,b:2           machines, with ranks where they are not nproc_per_node; or --hostfile with one a line.
+    --hosts a:2,b:2           machines, with their ranks if not nproc_per_node; or --hostfile, one per line.
                               mpiexec reaches them by ssh (HYDRA_LAUNCHER, HYDRA_LAUNCHER_EXEC: others)
     --nnodes n --node_rank i  instead of --hosts: start the command on each machine yourself
-    --master_addr --master_port   address of machine 0 for the others: a port closed to strangers, see below
+    --master_addr --master_port   address of machine 0 for the others; protect the port, see below
     --secret_file             a file with the secret shared by all machines of --nnodes, instead of FLOWEDU_SECRET
     --engine threads          k threads of one process, without MPI
     --debug                   compare op, shape and dtype before each collective
     -m, --module              script is a module, as in python -m
-    --no_python               script is a program, started as it is
+    --no_python               script is a program, started without Python
     --logdir, --redirect_stdout_and_stderr   a folder local_rank_<i> for each rank, with files of its output
 
-Each rank finds RANK, LOCAL_RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, and OMP_NUM_THREADS and
-FLOWEDU_NUM_THREADS, the processors divided by the ranks of a machine, unless they were set. PYTHONHASHSEED is
-0 unless it was set, so that sets have the same order on all ranks. When one rank fails, all ranks end, and
-the launcher exits with the code of that rank.
+Each rank gets the environment variables RANK, LOCAL_RANK, WORLD_SIZE, MASTER_ADDR, and MASTER_PORT. The
+launcher also sets OMP_NUM_THREADS and FLOWEDU_NUM_THREADS to the number of processors divided by the ranks of
+a machine, and PYTHONHASHSEED to 0, so that sets have the same order on all ranks. It keeps the values of
+variables that are already set. When one rank fails, all ranks end, and the launcher exits with the code of
+that rank.
 
-Messages between the machines start programs. A secret keeps other machines out. Without a secret, any machine
+Messages between the machines start programs. A secret excludes other machines. Without a secret, any machine
 that reaches --master_port while machine 0 waits can join, and a machine that answers instead of machine 0 can
-control the others. Nothing is encrypted. While ranks run, they and mpiexec also listen: ranks of one machine
-only at 127.0.0.1, but mpiexec's own port is open at all addresses (MPICH has no setting for it), and ranks
-inherit it. Use machines behind a firewall, or a separate network.
+control the others. Nothing is encrypted. While ranks run, they and mpiexec also listen at ports. If all ranks
+are on one machine, they listen only at 127.0.0.1. But mpiexec's own port, which ranks inherit, is open at all
+addresses, because MPICH has no setting for it. Use machines behind a firewall, or a separate network.
 
 A launcher that is killed by SIGKILL leaves a file of MPICH, mpich_shm_*, in /dev/shm. A later launch removes
-it if it is older than a minute, belongs to the same user, and no process maps it.
+the file if it is older than a minute, belongs to the same user, and is not mapped by any process.
 """
 from __future__ import annotations
 
@@ -112,7 +113,7 @@ def command(o: argparse.Namespace, machines: list[tuple[str, int]],
             by_hand: bool) -> tuple[list[str], dict[str, str]]:
     """Return the command that starts all ranks, and additions to the environment.
 
-    by_hand: each machine starts its part.
+    by_hand: True if each machine starts its own part.
     """
     here = max((n for _, n in machines), default=o.nproc_per_node)
     ranks = sum(n for _, n in machines) if machines else o.nproc_per_node

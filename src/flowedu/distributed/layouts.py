@@ -13,7 +13,7 @@ from flowedu.core.sbp.tensor.global_layout import layout_of
 
 
 def lay_at(layout: Layout) -> GlobalLayout:
-    """Return the GlobalLayout with this layout."""
+    """Return the GlobalLayout of a Layout."""
     ranks = np.array(layout.devices).reshape(layout.hierarchy).tolist()
     return layout_of(placement("cpu", ranks), tuple(map(of_text, layout.sbp)))
 
@@ -21,7 +21,7 @@ def lay_at(layout: Layout) -> GlobalLayout:
 def value_in_layout(x: Tensor, global_layout: GlobalLayout) -> Tensor:
     """Return the value of a tensor in this layout, eagerly, also while a graph is being built.
 
-    A local one is the whole value.
+    A local tensor is taken as the whole value.
     """
     with interpreter(None):
         return (from_logical(x, global_layout) if x.global_layout is None

@@ -24,7 +24,7 @@ class NotSealed(CommError):
 
 
 class Correspondent:
-    """One end of a connection: `who` is "first" (machine 0) or "other". Received bytes are passed to it."""
+    """One end of a connection, which decodes received bytes. `who` is "first" (machine 0) or "other"."""
 
     def __init__(self, sock: socket.socket, who: str, secret: bytes):
         self.sock, self.who, self.secret = sock, who, secret
@@ -124,7 +124,7 @@ class Correspondent:
 
 
 def shared_secret(file: str = "") -> bytes:
-    """Return the secret of all machines: the contents of `file`, or FLOWEDU_SECRET, or none."""
+    """Return the secret of all machines: the contents of `file`, else FLOWEDU_SECRET, else no bytes."""
     if not file:
         return os.environ.get("FLOWEDU_SECRET", "").encode()
     try:

@@ -30,9 +30,9 @@ MOST_RANKS = 1 << 16                               # ranks of one machine, more 
 
 
 class Gathering:
-    """The side of machine 0. It listens from the start; `wait` returns when all machines have connected.
+    """The connections of machine 0, which listens from the start.
 
-    `start` takes mpiexec's lines.
+    `wait` returns when all machines have connected. `start` processes the lines of mpiexec.
     """
 
     def __init__(self, o: argparse.Namespace):
@@ -213,7 +213,7 @@ def proxy() -> str:
 
 
 def first(o: argparse.Namespace, run: Callable) -> int:
-    """Run machine 0. run(hosts, start) starts mpiexec and waits for it."""
+    """Run the launcher of machine 0. run(hosts, start) starts mpiexec and waits for it."""
     if o.hosts or o.hostfile:
         raise ArgumentError("launch: --hosts starts all machines from here, --nnodes is for starting each by "
                             "hand", at="", expected="one of them", got="both", fix="leave --nnodes away")
@@ -230,7 +230,7 @@ def first(o: argparse.Namespace, run: Callable) -> int:
 
 
 def other(o: argparse.Namespace) -> int:
-    """Run machine 1 and up."""
+    """Run the launcher of another machine than machine 0."""
     secret, limit = shared_secret(o.secret_file), time.monotonic() + options.timeout
     while True:
         try:
@@ -264,7 +264,7 @@ def other(o: argparse.Namespace) -> int:
 
 
 def join(o: argparse.Namespace, secret: bytes) -> Correspondent:
-    """Register this machine.
+    """Register this machine at machine 0.
 
     Raise ConnectionError if machine 0 does not listen, ArgumentError if it refuses the machine.
     """

@@ -1,9 +1,10 @@
 """OneFlow 0.9's rule for the choice of signatures (flow.boxing.rule), an alternative to core/sbp/rules.py.
 
-The rule has its own prices. On one axis of devices it compares first the number of inputs that need no
-boxing; then the price, where an input that is B costs more than any bytes, even if it only has to be cut;
-then the order of the signatures. On a grid it takes the first signature that needs no boxing, else the lowest
-price, the last of equals; cutting B costs 1.
+The rule has its own prices. On one axis of devices it first compares the number of inputs that need no
+boxing, then the price, then the order of the signatures. An input that is B and must be converted has a
+higher price than any number of bytes, even if it only has to be cut. On a grid the rule takes the first
+signature that needs no boxing. Otherwise it takes the lowest price, and the last of equal prices.
+Cutting B costs 1 on a grid.
 
     two devices     "bytes"                 "oneflow"              what decides there
     add S(0), B     S(0), S(0) -> S(0)      B, B -> B              cutting B moves 0 bytes; its price is 2^31
@@ -14,9 +15,10 @@ price, the last of equals; cutting B costs 1.
     mul P, P        S(0), S(0) -> S(0)      P, B -> P              the same
     concat P, S(0)  S(1), S(1) -> S(1)      P, P -> P              one input has the layout; "bytes" makes no partial sums
 
-Where OneFlow itself differs from rule "oneflow", its list of signatures does: it has no partial maximum (max
-of S(0) is B), its conv2d takes no w=S(0), its batch norm takes x=S(0) and normalises each device's rows
-alone, and it has been observed to return B for (4, 4) + (4,) of S(0), B, which needs no boxing.
+OneFlow itself differs from rule "oneflow" only where its list of signatures differs. OneFlow has no partial
+maximum (max of S(0) is B). Its conv2d does not accept w=S(0). Its batch norm accepts x=S(0) and normalizes
+the rows of each device separately. For (4, 4) + (4,) with S(0) and B, which needs no boxing, OneFlow has been
+observed to return B.
 """
 from __future__ import annotations
 

@@ -29,7 +29,8 @@ Program = Callable[..., np.ndarray | None]           # (comm, part, what) -> par
 class Piece(NamedTuple):
     """A piece that this rank needs.
 
-    It is `own`, the index in a part of this rank, or the elements [start, stop) of the data from `sender`.
+    A piece is either at index `own` of this rank's part, or the elements [start, stop) of the data from
+    `sender`.
     """
 
     sender: int
@@ -74,7 +75,7 @@ def _program(hop: Hop, rank: int) -> Program:
 
 
 def script(src: Layout, dst: Layout, shape: Shape, rank: int) -> Script:
-    """Return this rank's messages and their use.
+    """Return the messages of this rank, and the cells of its result in which they are used.
 
     Pieces between two ranks are in the order of the receiver's cells.
     """

@@ -1,9 +1,9 @@
 """pipeline: the order of micro-batches over stages on different devices.
 
-Unrolled, micro-batches follow each other: forward, backward, forward, backward. In that order one stage works
-at a time. Here every stage gets the order 1F1B: of s stages the i-th (from 0) starts s - i micro-batches,
-then backward and forward passes take turns. So all stages have work, and none keeps the activations of more
-than s - i micro-batches.
+In the traced graph, micro-batches follow each other: forward, backward, forward, backward. In that order only
+one stage works at a time. Here every stage gets the order 1F1B (one forward, one backward). With s stages,
+stage i (from 0) first runs s - i forward passes, and then alternates backward and forward passes. So all
+stages have work, and stage i never keeps the activations of more than s - i micro-batches.
 
 The order is one list for all ranks; each rank keeps its own entries. (Narayanan et al., PipeDream-2BW and
 Megatron, 2021.)

@@ -1,6 +1,6 @@
 """Data parallelism in two steps, without buckets and without a wrapper.
 
-Read it before nn/parallel/distributed.py, whose laws compare with it.
+Read it before nn/parallel/distributed.py, whose tests compare results with this module.
 
     model = same_on_all_ranks(model)
     loss(model(mine)).backward()

@@ -30,7 +30,7 @@ all_reduce = record(
 
 
 def together(mine, row: Row) -> dict[GraphValue, GraphValue]:
-    """Sum small gradients that are all-reduced in one group with one message. Return {gradient: its sum}.
+    """Combine small gradients that one group all-reduces into one message. Return {gradient: its sum}.
 
     The nodes are appended to the RankGraph `mine`.
     """
@@ -63,8 +63,8 @@ def together(mine, row: Row) -> dict[GraphValue, GraphValue]:
 def carve(mine, route: Route, part: GraphValue | None) -> GraphValue:
     """Replace a route without messages by ops on this rank's own part, or by zeros.
 
-    Parts that other ranks also have are identical. Other data of these ranks is ignored, and nodes that
-    compute it are removed.
+    Parts of other ranks that are equal to this rank's part are replaced by it. All other parts are replaced
+    by zeros. Nodes that the result of this rank does not need are removed.
     """
     if not route.hops:
         return part
@@ -86,7 +86,9 @@ def carve(mine, route: Route, part: GraphValue | None) -> GraphValue:
 
 
 def unread(graph: Graph) -> None:
-    """Replace inputs that random ops read only for their shape by zeros without memory, which saves boxing.
+    """Replace the inputs of random ops by zeros without memory, because only their shape is used.
+
+    These inputs then need no boxing.
     """
     nodes, graph.nodes = graph.nodes, []
     old = graph.placement

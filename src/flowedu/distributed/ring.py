@@ -11,10 +11,10 @@ from flowedu.tensor.joining import cat
 def ring_all_reduce(x: Tensor) -> Tensor:
     """Return the sum of all ranks' x; every rank calls this function with the same shape and dtype.
 
-    x is split into as many pieces as there are ranks. In each of the first k - 1 rounds, a rank sends a
+    For k ranks, x has n values and is split into k pieces. In each of the first k - 1 rounds, a rank sends a
     partial sum to the next rank, which adds its own piece. Then each rank has the sum of one piece, and k - 1
-    more rounds send these sums around the ring. So a rank sends 2 (k - 1) pieces of n / k values, almost
-    independent of the number of ranks, and all links have the same load.
+    more rounds send these sums around the ring. So a rank sends 2 (k - 1) pieces of n / k values. This is
+    almost independent of the number of ranks, and all links have the same load.
     """
     rank, k = current().rank, current().size
     flat = x.detach().reshape(-1)

@@ -50,7 +50,7 @@ def main_module(start: dict) -> types.ModuleType:
 
 
 def user_traceback(tb):
-    """Return a traceback from the script on, without the frames that ran it."""
+    """Return the part of a traceback inside the script, without the frames that ran the script."""
     first = tb
     while tb is not None and os.path.dirname(os.path.abspath(tb.tb_frame.f_code.co_filename)) == HERE:
         tb = tb.tb_next

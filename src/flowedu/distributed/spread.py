@@ -1,13 +1,19 @@
 """spread: turns a graph of logical values into a graph of the parts on each virtual device.
 
 A job builds one graph as if there were one device. infer.py determines the layout of every value and of each
-consumer's input. Here one node per device is appended, on its parts, or one node for all if every device
-would do the same. The result is an ordinary graph, which the ordinary passes, planner, and executor run.
+consumer's input. For each node, spread appends one node per device, which computes that device's parts. If
+all devices would do the same work, it appends one node for all. The result is an ordinary graph, which the
+ordinary passes, planner, and executor process.
 
-Initial layouts: an argument of the job is S(0) on the devices of its first consumer, along all axes of a grid
-(the host gives each device its rows); a variable is B, or follows its hint (it is one array in memory, and
-the parts of a split one are views of it); a host value is B. Variables are updated once, as complete arrays;
-outputs are complete arrays when they are fetched.
+Initial layouts:
+
+- An argument of the job is S(0) on the devices of its first consumer, along all axes of a grid. The host
+  gives each device its rows.
+- A variable is B, or has the layout of its hint. It is one array in memory, and the parts of a split variable
+  are views of it.
+- A host value is B.
+
+Variables are updated once, as complete arrays. Outputs are complete arrays when they are fetched.
 """
 from __future__ import annotations
 
@@ -32,9 +38,9 @@ class Held:
 
     Attributes:
         layouts: its layouts. The first is its own; the others were created by boxing.
-        made: {(sbp, hierarchy): parts} of plain layouts. Memory is shared, so the devices do not matter. The
-            two attributes
-            also differ for a split argument: the complete array exists, although reading it has a cost.
+        made: {(sbp, hierarchy): parts} for plain layouts. The keys contain no devices, because memory is
+            shared. For a split argument, `made` also has the complete array. `layouts` does not contain it,
+            because reading it has a cost.
     """
 
     value: GraphValue
@@ -66,10 +72,10 @@ class Held:
 
 
 class Spread:
-    """The lowering of one graph, and its record.
+    """The lowering of one graph, and the layouts and parts that it created.
 
     Attributes:
-        rows, bytes: of the inference.
+        rows, bytes: the rows and bytes of the inference.
         held: {logical value: Held}.
     """
 

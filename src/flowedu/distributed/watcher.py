@@ -61,8 +61,8 @@ class Filter(threading.Thread):
 def apart(cmd: Sequence[str], env: Mapping[str, str], **options) -> subprocess.Popen:
     """Start a part of MPI in its own session.
 
-    hydra's proxy, if it ends before it has started its ranks, signals process 0, which is its own process
-    group. That must not be the group of the caller, with its shell and make.
+    If hydra's proxy ends before it has started its ranks, it sends a signal to process 0, which means its own
+    process group. This must not be the group of the caller, which may include a shell and make.
     """
     return subprocess.Popen(cmd, env=dict(env), start_new_session=True, **options)
 
@@ -71,7 +71,7 @@ def apart(cmd: Sequence[str], env: Mapping[str, str], **options) -> subprocess.P
 def on_signals(act: Callable[[int], None]) -> Iterator[None]:
     """Call act(number) for Ctrl-C and SIGTERM inside the block.
 
-    The terminal does not reach the other session.
+    The terminal sends Ctrl-C only to its own session, which does not include the started processes.
     """
     old = {n: signal.signal(n, lambda number, frame: act(number)) for n in (signal.SIGINT, signal.SIGTERM)}
     try:
@@ -161,8 +161,8 @@ def _rank(started: Mapping[tuple, int], pid: int, host: bytes) -> int | None:
 def tell(rank: int | None, pid: int, host: str, status: int, sure: bool = True) -> None:
     """Report the end of a process.
 
-    Not `sure`: mpiexec named a process that it had ended itself, so the status is of another one, which may
-    have been killed, or have left by os._exit.
+    If not `sure`, mpiexec reported a process that it had ended itself, and `status` is the status of that
+    process. The process `pid` ended first: it may have been killed, or it may have called os._exit.
     """
     who = f"rank {rank}" if rank is not None else "a rank"
     names = {getattr(signal, n).value: n for n in FATAL}
@@ -178,9 +178,10 @@ def tell(rank: int | None, pid: int, host: str, status: int, sure: bool = True) 
 
 
 def sweep(since: float = 0, until: float = math.inf, folder: str = "/dev/shm", tries: int = 5) -> None:
-    """Remove shared memory of MPICH from killed ranks: files of this user and time that no process maps.
+    """Remove the files of MPICH's shared memory that killed ranks have left.
 
-    Ranks that end normally remove their files. The last ranks may take a moment.
+    These are files of this user, created between `since` and `until`, that no process maps. Ranks that end
+    normally remove their files. The function tries again for a moment if files are still mapped.
     """
     for _ in range(tries):
         made = []

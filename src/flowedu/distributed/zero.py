@@ -1,8 +1,8 @@
 """ZeRO: splits values that are equal on all devices of a data-parallel group while they are not in use.
 
-It is a choice of SBP. Where a parameter is B along an axis of its placement, it becomes S(0), and so does its
-optimizer state, so that each device updates its part. A cast converts the parameter back to B for its
-consumers.
+ZeRO is a choice of SBP. A parameter that is B along an axis of its placement becomes S(0) along that axis,
+and so does its optimizer state. So each device updates only its part. A cast converts the parameter back to B
+for its consumers.
 
     stage 1   one cast in a step; the gradient is all-reduced, then cut
     stage 2   the gradient is reduce-scattered: no device ever has all of it
@@ -22,7 +22,7 @@ from flowedu.distributed.graph.infer import HINT, groups
 def shard(at: Layout, shape: tuple[int, ...], min_size: int) -> Layout:
     """Return the layout of a parameter under ZeRO.
 
-    The layout is unchanged if the parameter has fewer than `min_size` elements, or if nothing is B.
+    The layout is unchanged if the parameter has fewer than `min_size` elements, or is not B along any axis.
     """
     n = 1
     for d in shape:
@@ -44,7 +44,7 @@ def zero(graph: Graph, parameters: Mapping[GraphValue, Layout], stage: int,
         graph: the logical graph.
         parameters: {parameter that is split from now on: the layout for its readers}.
         stage: 1, 2, or 3.
-        like: {node: value}; a new node gets the value of its consumer.
+        like: {node: value}. Each new node is added with the value of its consumer.
     """
     made: dict[Node, list[Node]] = {}            # {node: the casts to insert before it}
     alone: set[Node] = set()

@@ -1,9 +1,9 @@
 """Model of the layout choice of a graph: unknowns, and the communication cost of every value.
 
-An unknown is a node, whose options are its signatures (candidates.py), or a variable or input that may have
-another layout. Every value has one cost, which depends on the layout its producer gives it and the layouts
-its consumers need, in order. The cost is that of distributed/graph/infer.py: later consumers reuse a layout
-to which the value was converted once.
+An unknown is a node, or a variable or input with a free layout. The options of a node are its signatures
+(candidates.py). The options of a variable or input are its possible layouts. Every value has one cost, which
+depends on the layout from its producer and on the layouts that its consumers need, in order. As in
+distributed/graph/infer.py, a value is converted to a layout once, and later consumers reuse the result.
 """
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ class Option:
     """One option of an unknown.
 
     Attributes:
-        layouts: of a node's inputs, then outputs, or of a variable and the values tied to it.
-        way: the signature, for a node with several.
-        work: duplicate computation.
-        memory: bytes of the results on all devices together.
+        layouts: the layouts of a node's inputs and outputs, or of a variable and the values tied to it.
+        way: the signature of a node; None for a variable or input.
+        work: the duplicate work, in elements.
+        memory: the bytes of the results on all devices together.
     """
 
     layouts: tuple[Layout, ...]
@@ -44,8 +44,11 @@ class Option:
 class Read(NamedTuple):
     """A consumer of a value.
 
-    Attributes are the layouts it needs, by option; True if later consumers can reuse the converted value; and
-    True if the user requires the layout. Only values required by the user may become partial sums.
+    Attributes:
+        unknown: the unknown of the consumer.
+        wanted: the layout that the consumer needs, for each of its options.
+        shared: True if later consumers can reuse the converted value.
+        forced: True if the user requires the layout. Only then may a complete value become a partial sum.
     """
 
     unknown: int
@@ -56,7 +59,14 @@ class Read(NamedTuple):
 
 @dataclass
 class Traffic:
-    """A value: its producer, and its consumers in order. The layouts are listed by option of that unknown."""
+    """The producer and the consumers of a value.
+
+    Attributes:
+        value: the value.
+        maker: the unknown that produces it.
+        own: its layout, for each option of `maker`.
+        reads: its consumers, in order.
+    """
 
     value: GraphValue
     maker: int
@@ -220,8 +230,7 @@ class Model:
 
     # ---- the costs
     def bill(self, t: Traffic, numbers: Sequence[int]) -> float:
-        """Return the bytes moved of a value under an assignment {unknown: option}, or inf if it is impossible.
-        """
+        """Return the bytes moved for a value if unknown u has option numbers[u]; inf if that is impossible."""
         # Layouts to which the value has already been converted.
         wants: dict[object, tuple[Layout, bool, bool]] = {}
         for i, (u, wanted, shared, forced) in enumerate(t.reads):
@@ -243,8 +252,7 @@ class Model:
         return total
 
     def step(self, spec: Spec, src: Layout, dst: Layout) -> tuple[float, bool]:
-        """Return (bytes from one layout to another, True if `dst` may be required when `src` is available).
-        """
+        """Return (bytes of the conversion from `src` to `dst`, True if the conversion is allowed)."""
         key = spec, src, dst
         if key not in self.known:
             if is_present((src,), dst):
@@ -268,7 +276,7 @@ def allowed(src: Layout, dst: Layout) -> bool:
 def routed(spec: Spec, src: Layout, dst: Layout) -> int:
     """Return the bytes of the cheapest route.
 
-    They are proportional to the size of an evenly split axis, so few shapes need to be computed.
+    The bytes are proportional to the size of an evenly split axis, so they are scaled from small shapes.
     """
     def least(axis: int, n: int) -> int:
         """Return the smallest size of the axis that is split in the same way."""
@@ -288,9 +296,10 @@ def _routed(spec: Spec, src: Layout, dst: Layout) -> int:
 
 
 def possible(graph: Graph, v: GraphValue, at: Layout) -> list[Layout]:
-    """Return the possible layouts of a variable, the current one first: B or split along each axis of the grid.
+    """Return the possible layouts of a variable, the current one first.
 
-    A variable whose update needs the whole value stays whole.
+    Along each axis of the grid the variable is B, or split along one of its axes. If its update needs the
+    whole value, only complete layouts remain.
     """
     found: list[tuple[str, ...]] = [()]
     for k in at.hierarchy:
@@ -312,7 +321,7 @@ def total_bytes(spec: Spec, at: Layout) -> int:
 
 
 def work(op: Op, ins: Sequence[Spec], outs: Sequence[Spec], attrs: tuple) -> int:
-    """Return the work of a call, in elements touched; views are free."""
+    """Return the work of a call as the number of elements that it accesses. The work of a view is 0."""
     if op.view is not None or op.axes is None:
         return 0
     return axes.cost(op, ins, outs, op.equation(ins, attrs))

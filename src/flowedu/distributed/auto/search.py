@@ -1,9 +1,10 @@
-"""The search: an assignment for a whole graph that moves the fewest bytes.
+"""The search for an assignment of a whole graph that moves the fewest bytes.
 
-The greedy choice (core/sbp/choose.py) considers one call at a time, and keeps the layouts of variables. Here
-the whole step counts, backward and updates too. The search minimizes bytes moved plus duplicate work: a call
-computed on two devices costs as many bytes as the call is worth (ops/axes.py, cost). Bytes alone would be
-minimal if every device did everything. Among equals the one with the smaller parts wins.
+The greedy choice (core/sbp/choose.py) considers one call at a time, and keeps the layouts of variables. The
+search considers the whole step, including the backward pass and the updates. It minimizes the bytes moved
+plus the duplicate work: if two devices compute the same call, the work of the call (ops/axes.py, cost) is
+added once. Without duplicate work, the minimum would be that every device computes everything. Among
+assignments of equal cost, the one with the smaller parts is chosen.
 """
 from __future__ import annotations
 
@@ -35,7 +36,7 @@ class Assignment:
     Attributes:
         ways: {node: signature}.
         sources: {input or variable: layout}.
-        inferred: all layouts that follow.
+        inferred: the layouts of all values under this assignment.
         work: the elements computed by more than one device.
     """
 
@@ -52,12 +53,12 @@ class Assignment:
 
     @property
     def cost(self) -> float:
-        """The minimized cost."""
+        """The cost that the search minimizes: the bytes moved plus the duplicate work."""
         return self.bytes + self.ratio * self.work
 
 
 def trained(graph: Graph) -> dict[GraphValue, list[GraphValue]]:
-    """Return {parameter that an optimizer updates: its states with the same layout}."""
+    """Return {parameter that an optimizer updates: its states of the same shape}."""
     found = {}
     for node in graph.nodes:
         if node.mutates and node.op.group is not None:
@@ -74,7 +75,7 @@ class Found:
     Attributes:
         best: the cheapest assignment.
         greedy: the assignment of the greedy choice, with the given layouts of variables.
-        moved: the free variables and inputs with another layout; values tied to them follow.
+        moved: the free variables and inputs whose layout changes. Values tied to them change in the same way.
         unknowns: the number of unknowns with a choice.
         exact: True if the result is optimal.
         seconds: the time of the search.
@@ -101,17 +102,18 @@ def automatic(graph: Graph, everywhere: Place, sources: Mapping[GraphValue, Layo
               free: Mapping[GraphValue, Sequence[GraphValue]] = (), *, unshared: Iterable[Node] = (),
               ratio: float = 1.0,
               seconds: float = math.inf, largest: int = LARGEST, progress: bool = True) -> Found:
-    """Return the cheapest assignment, never one that costs more than the greedy choice.
+    """Return the cheapest assignment that is found. It never costs more than the greedy choice.
 
     Args:
         graph, everywhere, sources, unshared: as for Inference.
         free: {variable or input whose layout may change: values with the same layout} (`trained` returns
             them).
         ratio: the cost in bytes of computing an element twice.
-        seconds: after this time the best result so far is returned. (Not for ranks that search separately,
-            because all need the same result.)
-        largest: the maximum entries of a table. If larger ones are needed, the result may not be optimal.
-        progress: a progress bar on a terminal, after two seconds.
+        seconds: a time limit, after which the best result so far is returned. Ranks that search separately
+            must not set it, because they all need the same result.
+        largest: the maximum number of entries of a table. If larger tables are needed, the result may not be
+            optimal.
+        progress: show a progress bar on a terminal after two seconds.
     """
     search = _Search(graph, everywhere, sources, free, set(unshared), ratio, seconds, progress)
     return search.summarize(*search.run(largest))

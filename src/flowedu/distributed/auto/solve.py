@@ -1,9 +1,9 @@
 """Minimization of a sum of costs: unknowns with a few options each, and tables of costs between unknowns.
 
-Variable elimination is dynamic programming on any graph: an unknown is eliminated by storing its best option
-for all options of its neighbours. On a chain the tables stay as small as pairs. (Bertele and Brioschi,
-Nonserial Dynamic Programming, 1972.) Before that, options that cannot be part of an optimal result are
-removed: options without a compatible neighbour, and options dominated for every choice of the neighbours
+Variable elimination is dynamic programming on any graph. To eliminate an unknown, its best option is stored
+for each combination of its neighbours' options. On a chain, each table has only two unknowns. (Bertele and
+Brioschi, Nonserial Dynamic Programming, 1972.) Before that, options that cannot be part of an optimal result
+are removed: options without a compatible neighbour, and options dominated for every choice of the neighbours
 (Goldstein, 1994).
 """
 from __future__ import annotations
@@ -24,8 +24,8 @@ class Table(NamedTuple):
     Attributes:
         scope: the unknowns, in order.
         costs: an array with one axis per unknown.
-        of: for each unknown, the index along its axis of every option. Options with the same index have the
-            same costs.
+        of: of[i][option] is the index of an option of scope[i] along axis i of `costs`. Options with the same
+            index have the same costs.
     """
 
     scope: tuple[int, ...]
@@ -143,14 +143,16 @@ class Problem:
               watched: Callable[[Sequence], Iterable] = iter) -> tuple[list[int], bool]:
         """Return the options with the smallest sum, and True if the result is certainly optimal.
 
-        If tables would grow too large, some unknowns keep their options while the others are optimized; then
-        other unknowns are fixed. No round increases the sum.
+        If tables would grow too large, several rounds are needed. In each round some unknowns keep their
+        option while the others are optimized. The next round keeps other unknowns. No round increases the
+        sum.
 
         Args:
             start: the first assignment.
-            largest: the maximum entries of a table in the last round; other rounds use a sixteenth of it.
+            largest: the maximum number of entries of a table in the last round. Other rounds use a sixteenth
+                of it.
             late: a function that returns True to stop.
-            watched: a function that shows the progress of the rounds.
+            watched: a function that wraps the list of rounds to show the progress.
         """
         numbers, often = list(start), [0] * len(self.alone)
         for limit in watched([*[largest >> 4] * ROUNDS, largest]):
@@ -165,10 +167,10 @@ class Problem:
 
     def eliminate(self, default: Sequence[int], often: Sequence[int],
                   largest: int) -> tuple[list[int], list[int]]:
-        """Return the best options if some unknowns keep their default, and these unknowns.
+        """Return (the best options, the unknowns that kept their default option).
 
-        If an unknown must be kept, it is one that was kept least often, and of these one with the most
-        neighbours.
+        An unknown is kept if the next table would be larger than `largest`. It is one that was kept least
+        often in earlier rounds, and among these one with the most neighbours.
         """
         size = [len(a) for a in self.alone]
         tables = dict(enumerate(self.tables))

@@ -2,8 +2,8 @@
 
 A graph is built as if there were one device. For each node in order, infer determines where it runs (a
 Place), the best signature (choose.py), the layout of every input under that signature, and the cost of
-converting the input (boxing.py). It creates no nodes: lower.py turns the rows into one graph per rank,
-distributed/spread.py into one graph over shared memory.
+converting the input (boxing.py). It creates no nodes. The result is a list of rows, one per node. lower.py
+converts the rows to one graph per rank. distributed/spread.py converts them to one graph over shared memory.
 """
 from __future__ import annotations
 
@@ -73,8 +73,8 @@ class Inference:
     """The layouts of the values of one graph.
 
     Args:
-        graph: the logical graph. The `placement` of a node is a row of devices or a Place; None is the
-            placement of its first input that has one.
+        graph: the logical graph. The `placement` of a node is a row of devices or a Place. None means the
+            placement of the first input that has one.
         everywhere: all devices. Values that depend on no placed value are copied to each of them.
         sources: {input, variable, or host value: its layout}; missing ones are copied to all devices.
         unshared: forced hints whose result has one consumer only.
@@ -123,7 +123,7 @@ class Inference:
         return self
 
     def enter(self, value: GraphValue, at: Layout | None) -> None:
-        """Set the layout of an input, variable, or host value (None: any layout). The first call counts."""
+        """Set the layout of an input, variable, or host value (None: any layout). Later calls do nothing."""
         if value not in self.layouts:
             self.layouts[value] = [at or layout("B", self.everywhere)]
             if at is None:
@@ -133,8 +133,8 @@ class Inference:
     def add(self, node: Node, strict: bool = True) -> None:
         """Process one node.
 
-        With `strict`, hints are binding, and inputs must be in one placement. A gradient follows hints if
-        possible, and runs in the placement of its first input.
+        With `strict`, hints are binding, and inputs must be in one placement. Other nodes, such as gradients,
+        follow hints if possible, and run in the placement of their first input.
         """
         if node.op is HINT:
             self._hint(node)
@@ -263,7 +263,10 @@ class Inference:
 
     # ---- communication
     def bill(self, row: Row, value: GraphValue, wanted: Layout, route: Route | None = None) -> None:
-        """Add a layout of the value, and record its cost. route: the route, if known."""
+        """Record the conversion of a value to the layout `wanted`, unless the value is available in it.
+
+        route: the route of the conversion, if known.
+        """
         have, wanted = self.layouts[value], wanted.plain
         if not is_present(have, wanted):
             row.boxed.append(Boxed(value, route or cheapest(have, wanted, value.spec)))
@@ -276,7 +279,7 @@ class Inference:
 
 
 def groups(node: Node) -> list[list[int]]:
-    """Return the groups of input indices of a node that writes variables, the variable first in each."""
+    """Return groups of input indices of a node that writes variables. Each group starts with its variable."""
     size = node.op.group
     # One variable, and all values computed from the others.
     if size is None:
@@ -289,7 +292,7 @@ def groups(node: Node) -> list[list[int]]:
 def wish(value: GraphValue, place: Place) -> tuple[str, ...] | None:
     """Return the SBP requested for `value` by a consumer at `place`.
 
-    Hints for a grid of some number of axes apply to such grids only.
+    A hint with one SBP per grid axis applies only to grids with that number of axes.
     """
     node = value.node
     if node is None or node.op is not HINT:

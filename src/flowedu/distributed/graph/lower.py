@@ -3,8 +3,8 @@
 Boxing is a node of this graph: a call of `Route.perform` on the rank's data. A rank without a part of the
 value only receives (`box_in`), and a rank that needs no part only sends (`box_out`).
 
-Every rank goes through the same rows (infer.py) in the same order, and keeps its own parts: the call on its
-shard, the shards of its variables and inputs, and its end of every boxing. So all ranks communicate in the
+Every rank processes the same rows (infer.py) in the same order, and keeps its own parts: the call on its
+shard, the shards of its variables and inputs, and its side of every boxing. So all ranks communicate in the
 same order, without deadlocks.
 """
 from __future__ import annotations
@@ -156,5 +156,5 @@ class RankGraph:
 
 
 def lower(inferred: Inference, ranks) -> dict[int, RankGraph]:
-    """Return the graphs of these ranks."""
+    """Return {rank: RankGraph} for these ranks."""
     return {rank: RankGraph(inferred, rank) for rank in ranks}

@@ -11,7 +11,7 @@ from flowedu.core.sbp.ranks import Comm
 
 
 class End:
-    """A rank's connection, held by nodes; the code that runs the graph sets its communicator."""
+    """The connection of a rank's boxing nodes. The code that runs the graph sets its communicator."""
 
     def __init__(self, rank: int):
         self.rank = rank
@@ -24,7 +24,7 @@ class End:
 def record(signature: str, meaning: Meaning, doc: str) -> Op:
     """Return a record that is not in the registry.
 
-    The laws of the registry try each op alone, but these ops need partners.
+    The tests of the registry run each op alone, but these ops need partners on other ranks.
     """
     return Op(read(signature), meaning, Kernel(trusted=True), Effects(fresh=True, effect=True),
               Laws(float_only=False), doc=doc)

@@ -1,4 +1,4 @@
-"""Placing: layouts of the global tensors of a graph under construction, kept apart from local tensors.
+"""Placing: layouts of global tensors in a graph under construction, and checks that separate local tensors.
 
 Other modules of this chapter are imported when the first global tensor appears.
 """
@@ -53,7 +53,7 @@ class Placing(OneDevice):
             (self.local if any(x is t for t in self.made) else self.apart).add(value)
 
     def check(self, op, inputs: tuple, values: list[GraphValue]) -> None:
-        """Raise an error if an op has global and local tensors. Python numbers fit everywhere."""
+        """Raise an error if an op has global and local tensors. Python numbers can be used with both."""
         if not self.active:
             return
         there = [x.global_layout is not None for x in inputs]
@@ -76,12 +76,12 @@ class Placing(OneDevice):
             self.local.update(outputs)
 
     def take_value(self, x: Tensor, z: Tensor) -> None:
-        """Give x the value of z in an in-place op. A local x stays local."""
+        """Record that x gets the value of z in an in-place op. A local x stays local."""
         if x.symbol in self.local or any(x is t for t in self.made):
             self.local.add(z.symbol)
 
     def keep(self, members: Sequence[Tensor], config) -> None:
-        """Find the `homes` of the optimizers' parameters. Under ZeRO they are split along axis 0."""
+        """Record in `homes` the layouts in which parameters are stored. ZeRO splits them along axis 0."""
         from flowedu.distributed.layouts import lay_at
         from flowedu.distributed.zero import shard
         for p in members:
@@ -124,7 +124,7 @@ class Placing(OneDevice):
         return self.inferred
 
     def value_in_layout(self, x: Tensor, global_layout) -> Tensor:
-        """Return the value of a tensor in this layout; a local tensor is the whole value."""
+        """Return the value of a tensor in this layout. A local tensor is taken as the whole value."""
         from flowedu.distributed.layouts import value_in_layout
         return value_in_layout(x, global_layout)
 
@@ -132,7 +132,7 @@ class Placing(OneDevice):
     def to_global(self, x: Tensor, placement=None, sbp=None, grad_sbp=None) -> Tensor:
         """Perform Tensor.to_global in build: set the layout of x.
 
-        A local tensor made in build is a shard, as elsewhere.
+        A local tensor that build created is a shard, as outside of build.
         """
         if x.global_layout is None and placement is not None and sbp is not None:
             if any(x is t for t in self.made) and not x.requires_grad:
@@ -143,7 +143,9 @@ class Placing(OneDevice):
         return self.spread(x, placement, sbp, grad_sbp)
 
     def spread(self, x: Tensor, placement=None, sbp=None, grad_sbp=None) -> Tensor:
-        """Return the logical value of a lazy or eager global tensor in another layout; a local one is the value.
+        """Return the logical value of a global tensor (lazy or eager) in another layout.
+
+        A local tensor is taken as the logical value.
         """
         from flowedu.core.sbp.tensor.global_layout import check_placement, make_layout
         value, have = self.tracer.value_of(x), x.global_layout

@@ -57,7 +57,7 @@ class RankPrograms:
                          mine.get(counter))
 
     def stale(self) -> bool:
-        """Return True if the layout of a rank is no longer valid."""
+        """Return True if the plan of a rank is no longer valid."""
         return any(p.stale() for p in self.programs.values())
 
     def run(self, arguments: Mapping[int, tuple], identity: int = 0) -> dict[int, list]:
@@ -84,7 +84,7 @@ class GlobalView:
         inferred: the layouts of all values.
         ranks: {rank: RankGraph} of the owned ranks.
         programs: the programs of the ranks.
-        report, plan: those of `first`.
+        report, plan: the report and the plan of `first`.
     """
 
     def __init__(self, compiled):
@@ -126,7 +126,7 @@ class GlobalView:
     # ---- memory
     def link(self, arrays: Mapping[GraphValue, Tensor], counter: Tensor | None = None,
              before: Sequence[Callable[[], None]] = ()) -> None:
-        """Plan over the parts of the variables."""
+        """Create the plans of the ranks for these variables and host values."""
         self.arrays, self.counter, self.before = dict(arrays), counter, tuple(before)
         self.lay_out()
 
@@ -175,7 +175,7 @@ class GlobalView:
 
     # ---- running
     def run(self, xs: Sequence[Tensor]) -> list[Tensor]:
-        """One step: the logical inputs as global tensors -> the outputs."""
+        """Run one step with the logical inputs, as global tensors, and return the outputs."""
         with self.lock:
             if self.stale():
                 self.lay_out()

@@ -1,9 +1,9 @@
 """Comm between processes, by MPI (extra `mpi`: mpi4py and an MPI library).
 
-All calls are nonblocking and polled, so a waiting rank still answers probes (see watch). Where possible, the
-calls of a group are compared without a message of their own: small arrays go directly from rank to rank under
-a tag computed from the call, so different calls do not match. In all other cases ranks first compare a hash
-of the call, and wait there; large data moves only after all ranks have arrived.
+All calls are nonblocking and polled, so a waiting rank still answers probes (see watch). Ranks check that
+they make the same call. For small arrays this needs no extra message: the arrays are sent directly from rank
+to rank with a tag computed from the call, so different calls do not match. In all other cases the ranks first
+exchange a hash of the call. Large data is sent only after all ranks have arrived.
 """
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ NATIVE = set("fdilqbhBHILQ")        # dtype letters that MPI has types for
 
 
 class Group:
-    """Ranks with their own communicator.
+    """A group of ranks with its own communicator.
 
     Attributes:
         number: the number of collectives that this rank has entered.
         called: the fields of the latest call.
-        identity: the identity of the value that it moves.
+        identity: the identity of the value that the latest call moves.
     """
 
     __slots__ = ("comm", "ranks", "key", "k", "me", "pairwise", "number", "called", "identity")
@@ -250,7 +250,10 @@ class Messages(Comm):
 
     # ---- shutdown
     def close(self) -> None:
-        """Wait until every rank is done, and report to ranks that wait for this one that it will not come."""
+        """Wait until every rank has finished.
+
+        Meanwhile, report to ranks that wait for this rank that it makes no more calls.
+        """
         self._wait(self._setup.Ibarrier().Test, CLOSING)
         self._progress()
         if self._pending:

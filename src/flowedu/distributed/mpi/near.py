@@ -1,7 +1,7 @@
 """Small arrays between ranks of one machine, through shared memory (lanes.pyx).
 
-An MPI message would cost more than the data. The call alone determines whether it uses shared memory, so that
-all its ranks decide in the same way.
+An MPI message would take longer than the copy of a small array. Whether a call uses shared memory depends
+only on the call, so all its ranks make the same choice.
 """
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ RANKS = 8
 class Lanes(dict):
     """{rank: the Lane to it} for the other ranks of this machine.
 
-    All ranks of `world` create them together.
+    All ranks of `world` create their lanes together.
     """
 
     def __init__(self, MPI, world):
@@ -41,15 +41,15 @@ class Lanes(dict):
 
 
 class Near:
-    """The constant data of a repeated small call.
+    """The data that all repetitions of a small call share.
 
     Attributes:
         g: the group.
         called: the fields of the call.
         what: the description of the latest call.
         tag: the tag of the call.
-        steps: (lane, index in the group, True if that is above this rank, the other's array in either box)
-            for each rank with which this rank exchanges data.
+        steps: for each rank with which this rank exchanges data: its lane, its index in the group, True if
+            this index is above that of this rank, and the arrays for its data in the boxes of the lane.
     """
 
     __slots__ = ("g", "called", "what", "tag", "steps")

@@ -18,7 +18,7 @@ _PACKAGE = str(Path(__file__).parents[2])
 
 
 class MpiEngine(IdentifyingEngine):
-    """One rank, the rank of this process."""
+    """The engine of a process that is one rank."""
 
     name = "mpi"
 

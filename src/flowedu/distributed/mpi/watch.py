@@ -2,11 +2,11 @@
 
 Each rank records the event it waits for and its progress: the number of collectives entered per group, and
 the number of messages sent per rank. A rank that has waited a second sends a probe to the ranks it waits for.
-A rank that gets a probe and has done its part ignores it. A rank that has not, and is waiting itself,
-forwards the probe to the ranks *it* waits for. A probe that returns to its sender, still in the same wait,
-has found a cycle: each rank on its path waits for the next one. (Chandy, Misra, Haas: Distributed deadlock
-detection, 1983; exact, since a rank needs all the ranks it waits for.) A rank that has finished, or is in
-another collective of the same group, is detected at once, without a cycle.
+A rank that gets a probe ignores it if the event has occurred. Otherwise, if the rank is waiting itself, it
+forwards the probe to the ranks that *it* waits for. If a probe returns to its sender during the same wait,
+there is a cycle: each rank on the path of the probe waits for the next one. (Chandy, Misra, Haas: Distributed
+deadlock detection, 1983.) The detection is exact, because a rank needs all the ranks it waits for. A rank
+that has finished, or is in another collective of the same group, is detected at once, without a cycle.
 """
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Wait(NamedTuple):
 
     Attributes:
         edges: {rank: the event of that rank}.
-        calls: the call as each of those ranks must make it.
+        calls: {rank: the call with which that rank ends the wait}.
     """
 
     text: str
@@ -65,7 +65,7 @@ class Probe(NamedTuple):
         round: the index of the probe of `origin`.
         path: (rank, text of its wait) of `origin` and of each rank that has forwarded the probe.
         edge: the event that the last rank of `path` waits for.
-        call: the call that ends this wait, as the receiver must make it.
+        call: the call with which the receiver ends this wait.
     """
 
     origin: int
@@ -144,7 +144,7 @@ class Watch:
 
     @property
     def missing(self) -> list[int]:
-        """Return the ranks that this rank waits for, as far as it knows."""
+        """The ranks that this rank waits for and that have not reported their arrival."""
         return sorted(set(self.wait.edges) - self.here)
 
     # ---- probes

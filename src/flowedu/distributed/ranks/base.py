@@ -42,7 +42,7 @@ options = Options()
 
 
 class Call(NamedTuple):
-    """One rank's call of a collective, as messages name it.
+    """One rank's call of a collective, with the fields that error messages contain.
 
     All ranks of a group make the same call, except for `what`.
 
@@ -59,13 +59,15 @@ class Call(NamedTuple):
     identity: int = 0
 
     def find_difference(self, other: Call) -> str:
-        """Return the problem if two ranks of a group make these calls, or "" if they fit."""
+        """Describe the problem if two ranks of a group make these calls. Return "" if the calls match."""
         if self[:4] != other[:4]:
             return DIFFERENT_CALLS
         return DIFFERENT_VALUES if self.identity != other.identity else ""
 
     def find_mismatch(self, received: Call, sender: int, receiver: int) -> str:
-        """Return the problem if `sender` makes this call of send and `receiver` that of recv, or "" if they fit.
+        """Describe the problem if `sender` makes this call of send, and `receiver` the other call of recv.
+
+        Return "" if the calls match.
         """
         if self[2:4] != received[2:4]:
             return f"rank {receiver} expects another array than rank {sender} sent: {self}"

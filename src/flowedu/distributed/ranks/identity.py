@@ -3,10 +3,10 @@
 Boxing passes it to the communicator, which compares it with that of the other ranks. So two ranks that
 request different tensors of one shape get an error instead of each other's data.
 
-A tensor that is created, assembled from local tensors, or moved from one device to several is counted: it is
-the n-th of its shape, dtype, and layout on this rank. The identity of an op's result is a hash of the op and
-of the identities of its inputs. So a rank may compute more than others, as long as it sends nothing: the
-identities of its other tensors do not change.
+A tensor that is created, assembled from local tensors, or moved from one device to several gets a number n:
+it is the n-th tensor of its shape, dtype, and layout on this rank. The identity of an op's result is a hash
+of the op and of the identities of its inputs. So a rank may compute more results than other ranks if it does
+not send them, because the identities of its other tensors do not change.
 
 Python numbers and float attributes of ops are not part of an identity, because ranks may use different ones.
 """

@@ -1,7 +1,8 @@
 """The rendezvous of the threads of a world, and immediate detection of deadlocks.
 
-A rank that waits needs *all* ranks it waits for. So it waits forever exactly if one of them has ended, or if
-the chain of waiting ranks leads back to it. Both are checked whenever a rank starts to wait or ends.
+A rank that waits needs *all* ranks it waits for. So it waits forever if one of them has ended, or if the
+chain of waiting ranks leads back to it, and in no other case. Both conditions are checked whenever a rank
+starts to wait or ends.
 """
 from __future__ import annotations
 
@@ -208,7 +209,7 @@ class World:
             return known
 
     def stop(self, problem: str) -> None:
-        """End all waits from outside."""
+        """End all waits because of a problem that is not caused by a rank."""
         with self.lock:
             if self.failure is None:
                 self.failure = (problem, self.where())

@@ -44,7 +44,7 @@ class Workers:
     def run(self, world: World, programs: Mapping[int, Callable[[], object]]) -> dict[int, object]:
         """Run `programs[rank]()`, each on its thread.
 
-        Once one raises, the others end, and its error is raised here.
+        If one program raises an error, the others end, and this method raises the error.
         """
         world.reset()
         for rank in set(range(world.size)) - set(programs):

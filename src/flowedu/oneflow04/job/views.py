@@ -5,8 +5,8 @@ complete.
 
 Mirrored view: a blob is one value per device. A front-end function that the body calls runs once per device.
 
-Gradient accumulation uses the mirrored view on one device: the body runs once for each micro-batch, and the
-gradients of all micro-batches are summed at the variables.
+Gradient accumulation works like a mirrored view, with micro-batches instead of devices. The body runs once
+for each micro-batch, and the gradients of all micro-batches are summed at the variables.
 """
 from __future__ import annotations
 
