@@ -42,7 +42,7 @@ def jacobian(func: Callable, inputs, create_graph: bool = False, strict: bool = 
         func: function of tensors.
         inputs: tensor or tuple of tensors.
         create_graph: record the computation, so that it can be differentiated.
-        strict: raise if an output is independent of an input; False: return zeros.
+        strict: True raises an error if an output is independent of an input; False returns zeros.
 
     Shape:
         (*shape of the output, *shape of the input).

@@ -29,7 +29,7 @@ def rebuilt(tree: Any, values: list) -> Any:
 
 
 def spread(prefix: Any, tree: Any) -> list | None:
-    """Return the value of `prefix` for each leaf of `tree`, or None if they do not fit.
+    """Return the value of `prefix` for each leaf of `tree`, or None if `prefix` does not match.
 
     `prefix` is a truncated tree, in which a leaf applies to all leaves below its position.
     """

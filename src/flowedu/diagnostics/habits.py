@@ -1,9 +1,8 @@
 """Translation of calls in the form of OneFlow or NumPy, such as `keepdims=` for keepdim.
 
 Other examples are `size=` instead of separate sizes, `out=` for functions that have it in OneFlow, and
-`flow.add` of several tensors.
-Only calls that would raise an error reach this module, so valid calls have no overhead. mock/translate.py
-handles PyTorch's names.
+`flow.add` of several tensors. Only calls that would raise an error reach this module, so valid calls have no
+overhead. mock/translate.py handles PyTorch's names.
 """
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ def register_presenter(f: Callable) -> None:
 
 
 def imported(module: str) -> None:
-    """Wrap the functions of a module that programs import by its path, without `__getattr__`.
+    """Wrap the functions of a module that programs import by its path instead of through `__getattr__`.
 
     The module calls this in its last line.
     """

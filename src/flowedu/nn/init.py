@@ -278,8 +278,8 @@ def orthogonal_(tensor: Tensor, gain: float = 1.0, generator=None) -> Tensor:
     """Fill with a matrix with orthogonal rows, or orthogonal columns if it has fewer columns than rows.
 
     Args:
-        tensor: tensor with at least two axes. All axes except the first are joined to the columns
-            of a matrix.
+        tensor: tensor with at least two axes. All axes except the first are joined into the
+            columns of a matrix.
         gain: length of the rows.
         generator: flow.Generator; default: the one of flow.manual_seed.
     """

@@ -23,7 +23,9 @@ SHAPES = {"Reshape": (1,), "Expand": (1,), "Slice": (1, 2)}           # indices 
 
 
 class Sizes:
-    """Two sizes for each named axis: that in `args` and a smaller one, or two other sizes if that is small.
+    """Two sizes for each named axis, for the two exports.
+
+    They are the size in `args` and a smaller one, or two other sizes if the size in `args` is small.
 
     Attributes: of, {name: (size, size)}, all different; at, {name: (input, axis)}, where the size is read.
     """

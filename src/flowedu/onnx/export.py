@@ -74,7 +74,10 @@ class Builder:
         return names if results > 1 else names[0]
 
     def array(self, a: np.ndarray, name: str = "") -> str:
-        """Return the name of a constant, stored once for equal ones; uint16 arrays have bits of bfloat16."""
+        """Return the name of a constant. Equal constants are stored once.
+
+        uint16 arrays contain the bits of bfloat16 values.
+        """
         key = (a.dtype.name, a.shape, a.tobytes())
         if name or key not in self.known:
             name = name or f"constant_{len(self.known)}"

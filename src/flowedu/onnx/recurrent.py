@@ -40,7 +40,10 @@ class Steps:
         return iter(range(self.steps - 1, -1, -1) if self.reverse else range(self.steps))
 
     def keep(self, t: int, *pairs: tuple[str, str]) -> list[str]:
-        """Select states from (new, old) pairs: old for finished rows. The first pair is the output."""
+        """Return the new state of each (new, old) pair, or the old state for finished rows.
+
+        The first state is the output of the step.
+        """
         mask = self.active[t]
         states = [new if mask is None else self.b.add("Where", [mask, new, old]) for new, old in pairs]
         self.y[t] = states[0]

@@ -194,7 +194,7 @@ def inside(error: BaseException, yours: Callable) -> bool:
 
 
 def whose(name: str = "") -> str:
-    """Describe, in one line for demos, whose code runs, or whose code runs for the object `name`."""
+    """Describe in one line, for demos, which answers run, or whose code runs for the object `name`."""
     if name:
         matches = [f"{path}: {file}" for path, file in RUNNING.items() if f".{path}".endswith(f".{name}")]
         return matches[0] if matches else f"{name}: the library's"

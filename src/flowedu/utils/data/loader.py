@@ -46,8 +46,8 @@ class DataLoader:
         generator: generator of random orders and of the workers' seeds; default: flow's default generator.
         prefetch_factor: number of batches that every worker creates ahead of time; default: 2.
         persistent_workers: keep the processes for the next epoch; default: False.
-        pin_memory_device, in_order: no effect, because pinned memory works with all GPUs and batches are
-            always in order.
+        pin_memory_device, in_order: accepted without effect, because pinned memory works with all GPUs and
+            batches are always in order.
 
     Raises:
         ArgumentError (a ValueError): an argument is out of range, or two arguments exclude each other.
