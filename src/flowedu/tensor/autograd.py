@@ -240,7 +240,7 @@ def _hookable(t: Tensor, what: str) -> None:
 
 
 def register_hook(self: Tensor, hook: Callable) -> Handle:
-    """Register a hook that is called as hook(gradient) when this tensor's gradient was computed.
+    """Register a hook that is called as hook(gradient) when the gradient of this tensor has been computed.
 
     Hooks run in the order of registration. If a hook returns a tensor, it replaces the gradient.
 

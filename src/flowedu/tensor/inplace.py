@@ -105,7 +105,7 @@ def rewrite_history(x: Tensor, z: Tensor, steps: Any, independent: bool = False)
     If x is a view, the history of its base also changes.
 
     Args:
-        steps: `view_steps(x)` if x is a view, the ops that make x from its base.
+        steps: result of `view_steps(x)`, the ops that make x from its base; only used if x is a view.
         independent: True if z was not computed from x.
     """
     if z.node is None and z.requires_grad:

@@ -1,4 +1,4 @@
-"""In-place methods of Tensor, such as `exp_`; each writes the result of the method without `_`."""
+"""In-place methods such as `exp_`, which write the result of the method without `_` into the tensor."""
 from __future__ import annotations
 
 import functools

@@ -134,7 +134,7 @@ def block_diag(*tensors: Tensor) -> Tensor:
     """Return a block-diagonal matrix.
 
     Args:
-        *tensors: the blocks: matrices, vectors (as rows), or 0-dim tensors.
+        *tensors: blocks on the diagonal, which are matrices, vectors (as rows), or 0-dim tensors.
     """
     xs = [S.atleast_2d(x) for x in tensors]
     width, rows, left = sum(x.shape[1] for x in xs), [], 0

@@ -104,7 +104,7 @@ def is_contiguous(self: Tensor, memory_format: memory_format | None = None) -> b
 
 
 def contiguous(input: Tensor, memory_format: memory_format | None = None) -> Tensor:
-    """Return x itself if its elements are stored in row-major order or the given format, else such a copy.
+    """Return x if its elements are stored in row-major order (or in the format), else a copy in this order.
 
     Args:
         input: tensor of any shape.

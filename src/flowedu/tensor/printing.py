@@ -170,6 +170,6 @@ def tensor_repr(self: Tensor) -> str:
 
 
 def tensor_format(self: Tensor, spec: str) -> str:
-    """Format the number of a 0-dim tensor, as in f"{t:.2f}"; raise an error for a tensor with axes."""
+    """Format the number of a 0-dim tensor, as in f"{t:.2f}"; a tensor with axes accepts no format."""
     number = not self.ndim and not getattr(self, "is_lazy", False)
     return format(self.item(), spec) if number else object.__format__(self, spec)

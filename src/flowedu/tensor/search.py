@@ -154,7 +154,9 @@ def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> ret
 
 
 def median(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
-    """Return the median, which is the smaller of two middle elements, and NaN if an element is NaN.
+    """Return the median, or NaN if an element is NaN.
+
+    If there are two middle elements, the median is the smaller one.
 
     Args:
         input: tensor.
@@ -181,7 +183,9 @@ def median(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
 
 
 def mode(input: Tensor, dim: int = -1, keepdim: bool = False) -> return_types.mode:
-    """Return (values, indices) of the most frequent element along an axis; the smallest one if several are.
+    """Return (values, indices) of the most frequent element along an axis.
+
+    If several elements are equally frequent, the smallest one is returned.
 
     Args:
         input: tensor.
@@ -271,7 +275,7 @@ def _whole(x: Any, right: bool, low: int, high: int) -> tuple[int, bool]:
 
 def bucketize(input: Tensor | Number, boundaries: Tensor, *, out_int32: bool = False,
               right: bool = False) -> Tensor:
-    """Return the index of the bucket that contains each value; neighboring boundaries limit a bucket.
+    """Return the index of the bucket that contains each value; `boundaries` separates the buckets.
 
     Args:
         input: tensor of values, or a number.
@@ -303,7 +307,7 @@ def isin(elements: Tensor | Number, test_elements: Tensor | Number, *, assume_un
 
 
 def in_top_k(targets: Tensor, predictions: Tensor, k: int) -> Tensor:
-    """Return a bool tensor (n,), which is True if class targets[i] has one of the k largest predictions[i].
+    """Return a bool tensor (n,), True where class targets[i] is one of the k largest of predictions[i].
 
     Args:
         targets: integers (n,).
