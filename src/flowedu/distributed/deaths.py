@@ -1,4 +1,4 @@
-"""Order in which ranks end: the launcher's list, and the connection of each rank that it observes."""
+"""Order in which the ranks of this machine end, as the launcher observes it."""
 from __future__ import annotations
 
 import contextlib

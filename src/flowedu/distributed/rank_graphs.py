@@ -30,7 +30,7 @@ all_reduce = record(
 
 
 def together(mine, row: Row) -> dict[GraphValue, GraphValue]:
-    """Combine small gradients that one group all-reduces into one message. Return {gradient: its sum}.
+    """Use one message for all small gradients that one group all-reduces. Return {gradient: its sum}.
 
     The nodes are appended to the RankGraph `mine`.
     """

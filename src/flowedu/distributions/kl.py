@@ -54,7 +54,7 @@ def register_kl(type_p: type, type_q: type) -> Callable:
 
 
 def kl_divergence(p: Distribution, q: Distribution):
-    """Return the divergence of each distribution of the batch p from the one of the batch q.
+    """Return the divergence of each distribution in batch p from the corresponding one in batch q.
 
     Args:
         p: the distribution that x is drawn from.

@@ -1,4 +1,4 @@
-"""Functions for log-densities, entropies, and divergences, in which large terms do not cancel.
+"""Functions for log-densities, entropies, and divergences, without differences of large terms.
 
 The textbook formulas subtract values of lgamma from each other, or logarithms of nearly equal numbers. For
 large parameters these differences lose all digits. For example, lgamma(1e8) is 1.7e9, and the next float32

@@ -1,6 +1,6 @@
 """Functions of OneFlow 0.4 that gather and scatter elements of blobs and tensors by index.
 
-Indices are int32 or int64. An index out of range raises an error when the job runs; no 0 is substituted.
+Indices are int32 or int64. An index out of range raises an error when the job runs, and never returns a 0.
 """
 from __future__ import annotations
 

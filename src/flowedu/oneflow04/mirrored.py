@@ -1,7 +1,8 @@
 """Definitions of job arguments that have one value per device, called mirrored in OneFlow 0.2 to 0.4.
 
-    MirroredTensorDef     tp.ListNumpy      one array per device, each at most as large as `shape`
-    MirroredTensorListDef tp.ListListNumpy  one list of arrays per device, together at most as large as `shape`
+    MirroredTensorDef      tp.ListNumpy      one array per device, each at most as large as `shape`
+    MirroredTensorListDef  tp.ListListNumpy  one list of arrays per device, in total at most as large as
+                                             `shape`
 """
 from __future__ import annotations
 

@@ -230,7 +230,7 @@ class Model:
 
     # ---- the costs
     def bill(self, t: Traffic, numbers: Sequence[int]) -> float:
-        """Return the bytes moved for a value if unknown u has option numbers[u]; inf if that is impossible."""
+        """Return the bytes moved for a value if unknown u has option numbers[u]; inf if it is impossible."""
         # Layouts to which the value has already been converted.
         wants: dict[object, tuple[Layout, bool, bool]] = {}
         for i, (u, wanted, shared, forced) in enumerate(t.reads):

@@ -3,7 +3,7 @@
 The greedy choice (core/sbp/choose.py) considers one call at a time, and keeps the layouts of variables. The
 search considers the whole step, including the backward pass and the updates. It minimizes the bytes moved
 plus the duplicate work: if two devices compute the same call, the work of the call (ops/axes.py, cost) is
-added once. Without duplicate work, the minimum would be that every device computes everything. Among
+added once. Without this term, the minimum would be that every device computes everything. Among
 assignments of equal cost, the one with the smaller parts is chosen.
 """
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Placing: layouts of global tensors in a graph under construction, and checks that separate local tensors.
+"""Placing: layouts of the global tensors of a graph under construction, which it separates from local ones.
 
 Other modules of this chapter are imported when the first global tensor appears.
 """

@@ -123,7 +123,7 @@ class Comm(Simple):
     @abstractmethod
     def all_reduce(self, a: np.ndarray, group: Sequence[int] | None = None, op: str = "sum", what: str = "",
                    out: np.ndarray | None = None) -> np.ndarray:
-        """Return the sum ("max", "min", "prod") of the group's arrays, bitwise the same on each rank.
+        """Return the sum (or "max", "min", "prod") of the group's arrays, bitwise the same on each rank.
 
         `out` is a contiguous array for the result, which may be `a`.
         """

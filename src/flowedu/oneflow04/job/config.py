@@ -200,8 +200,8 @@ class MemoryPolicies:
 class GlobalConfig(Settable):
     """Settings of the session: `flow.config.cpu_device_num(2)`.
 
-    The settings take effect when the session starts, which is the first call of a job or of a checkpoint
-    function. A later call prints a warning and returns False. flow.clear_default_session() resets all
+    The settings take effect when the session starts, at the first call of a job or of a checkpoint function.
+    Changing a setting later prints a warning and returns False. flow.clear_default_session() resets all
     settings.
 
     Methods with their own help: cpu_device_num, gpu_device_num, load_library, load_library_now,
