@@ -4,9 +4,9 @@
 A call carries a program (tiles.h): tile functions over numbered slots. The engine traverses the
 output in tiles that fit the L1 cache. For each tile it loads the input elements, which may have
 any strides, and runs the instructions. A chain of ten ops reads and writes memory only once.
-_kernels/fast/elementwise_rows.pyx replaces it. That kernel uses pointers instead of copies where it
-can. ints: [0] aligns the inputs to the right, as broadcasting does. [1, s0, s1, ...] maps the first
-axis of input k to axis sk of the output (bias_add).
+_kernels/fast/elementwise_rows.pyx replaces this kernel by one that uses pointers instead of copies
+where possible. ints: [0] aligns the inputs to the right, as broadcasting does. [1, s0, s1, ...]
+maps the first axis of input k to axis sk of the output (bias_add).
 """
 from libc.stdint cimport int16_t, int32_t, int64_t
 from libc.string cimport memcpy

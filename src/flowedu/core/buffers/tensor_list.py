@@ -24,14 +24,14 @@ class TensorList:
 
     Args:
         arrays: the tensors, of one rank (1 or more) and one dtype. The list copies them.
-        dtype: dtype of the list. Default: that of the arrays; an empty list needs it.
+        dtype: dtype of the list. Default: that of the arrays. Required for an empty list.
         rank: rank of the tensors of an empty list.
 
     Attributes: data, offsets (N + 1 integers), and shapes (N, rank), as drawn above; dtype. `t[i]`
     is a view, so writing into it writes into the list.
 
     In OneFlow, a tensor of a list holds one sample, so its first axis is 1 (tp.ListListNumpy). The
-    `shape` of the list is that of the smallest array with all tensors, joined along the first axis.
+    `shape` of the list is the shape of all tensors padded to one size and joined along axis 0.
     """
 
     __slots__ = ("data", "dtype", "offsets", "shapes")

@@ -19,7 +19,7 @@ _COPY, _IDENTITY = REGISTRY["contiguous"], REGISTRY["identity"]
 def from_numpy(a: np.ndarray) -> Tensor:
     """Return a tensor that shares the memory and strides of `a`; writes to either change both.
 
-    Raises DTypeError, or ShapeError for negative strides.
+    Raises DTypeError, ShapeError (negative strides), or ArgumentError (foreign byte order).
 
     Args:
         a: ndarray of native byte order; if it is read-only, in-place ops on the tensor raise.

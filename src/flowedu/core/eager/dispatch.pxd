@@ -42,7 +42,7 @@ cdef class Entry:                    # an op prepared for one set of input specs
     cdef const void *extra
     cdef readonly object keep        # owns what `extra` points to
     cdef int64_t contiguous          # bit i: input i must be contiguous
-    cdef readonly int64_t cost       # elements touched, or flops / 8; decides on threads
+    cdef readonly int64_t cost       # work (axes.cost), which determines the number of threads
     cdef int flags                   # VIEW, WRITES, MANY, ON_DEVICE, LOCAL_ONLY (random)
     cdef readonly bint python        # the kernel is a Python function (ops/custom/pykernel.pyx)
     cdef bint quick                  # a small kernel without scratch memory, run on one thread

@@ -35,7 +35,7 @@ cdef inline run(Entry e, tuple inputs, int local_only, const int64_t *drawn):
 
 ctypedef object (*Handler)(OpBase, tuple, tuple, Entry, int, const int64_t *, GlobalLayout)
 
-cdef struct Special:                               # a flag set, and the handler of its calls
+cdef struct Special:                               # flags, and the handler of calls with one
     int flag
     Handler handle
 
@@ -44,7 +44,7 @@ cdef Special[3] SPECIALS                           # filled by global.pxi, link.
 
 cdef run_special(OpBase op, tuple inputs, tuple attrs, Entry e, int flags, const int64_t *drawn,
                  GlobalLayout at=None):
-    """Run the slow path. The handler of the first flag clears the flag and dispatches again.
+    """Run the slow path: clear the first special flag, call its handler, which dispatches again.
     e: the Entry, if already found. at: the layout of the results, if they are global."""
     cdef int i
     if e is not None:

@@ -133,9 +133,9 @@ cdef inline int64_t fill_key(int64_t *key, tuple inputs, bint strides) noexcept:
     return k
 
 
-cdef inline bint same_key(const int64_t *a, const int64_t *b, int64_t n) noexcept:  # beats memcmp
+cdef inline bint same_key(const int64_t *a, const int64_t *b, int64_t n) noexcept:
     cdef int64_t i
-    for i in range(n):
+    for i in range(n):                             # faster than memcmp for short keys
         if a[i] != b[i]:
             return False
     return True
@@ -159,7 +159,7 @@ cdef Entry find(OpBase op, tuple inputs, tuple attrs):
     cdef Py_ssize_t k = 0
     if len(inputs) <= MAX_INPUTS:
         return find_with_key(op, inputs, attrs, key)
-    for x in inputs:                               # view ops have fewer inputs: no strides
+    for x in inputs:                               # no view op has so many inputs: no strides
         k += 1 + (<TensorBase>x).v.ndim
     large = PyBytes_FromStringAndSize(NULL, k * 8)
     return find_with_key(op, inputs, attrs, <int64_t *>PyBytes_AS_STRING(large))

@@ -71,7 +71,7 @@ cdef update(OpBase op, x, other):
 
 
 def set_data(TensorBase x, TensorBase y):
-    """Make x use the memory of y, with x's history and gradient."""
+    """Make x use the memory of y. x keeps its history and its gradient."""
     cdef Block *old = x.block
     if not (x.flags | y.flags) & GLOBAL:
         if x.block == NULL or y.block == NULL:

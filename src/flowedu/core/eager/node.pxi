@@ -149,7 +149,7 @@ cdef tape(OpBase op, tuple inputs, Entry e, result):
             if not mask & 1:
                 saved.append(None)
             elif i >= 0:
-                y = <TensorBase>inputs[i]          # in-place ops replace the parts of a global one
+                y = <TensorBase>inputs[i]          # in-place ops replace parts of global tensors
                 saved.append(y if y.block != NULL else alias_parts(y))
             else:                                      # an alias avoids a reference cycle
                 saved.append(alias_of(<TensorBase>result if e.nout == 1

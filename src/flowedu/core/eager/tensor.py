@@ -39,7 +39,7 @@ class LazyGrad:
 
 
 class TensorType(type):
-    """Metaclass whose call makes a tensor: `flow.Tensor(2, 3)`. C code allocates without a call."""
+    """Metaclass that defines the call `flow.Tensor(2, 3)`. C code allocates tensors without it."""
 
     def __call__(cls, *args: object, device: object = None, placement: object = None,
                  sbp: object = None) -> Any:

@@ -133,7 +133,7 @@ cdef int finish_outputs(Sinks sinks, TapeNode n) except -1:
 
 
 cdef int skip_node(Sinks sinks, TapeNode n) except -1:
-    """Deliver None to the leaves among the inputs of n, so that no leaf waits for it."""
+    """Deliver None to the leaves among the inputs of n, so that they do not wait for n."""
     for e in n.edges:
         if e is not None and type(e) is not TapeNode:
             deliver(sinks, <TensorBase>e, None)

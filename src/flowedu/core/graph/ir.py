@@ -43,7 +43,7 @@ class GraphValue(Value):
 class Node:
     """One op call.
 
-    line: the line of user code of the call. placement: its devices, a row or a Place (None: all).
+    line: the line of user code. placement: devices of the call, a tuple or a Place (None: all).
     """
 
     __slots__ = ("attrs", "inputs", "line", "name", "op", "outputs", "placement")

@@ -17,11 +17,11 @@ from flowedu.errors import jobs as errors
 
 
 class Goal(NamedTuple):
-    """Arguments of a `minimize` call: the optimizer's training, and the values of each loss.
+    """Arguments of a `minimize` call: `optimizer.training(context)`, and the values of each loss.
 
-    training: result of `optimizer.training(context)`. Its `names` are the trained variables. Its
-    `step(context)` returns an object with `seed(Spec of a loss)`, the first gradient of backward,
-    and `append(gradients by name, elements of the loss)`, which appends the updates.
+    `training.names` are the trained variables. `training.step(context)` returns an object with two
+    methods. `seed(Spec of a loss)` returns the first gradient of the backward pass. `append` gets
+    the gradients by name and the number of elements of the loss, and appends the updates.
     """
 
     training: Any
@@ -88,7 +88,7 @@ class JobContext(Context):
 
     def call(self, f: Callable, args: tuple, kwargs: dict,
              label: str) -> tuple[object, tuple[str, ...]]:
-        """Run a function on graph values; return its result and the names of its values."""
+        """Run a function on graph values; return its result and the names of the values in it."""
         start = len(self.graph.nodes)
         result = f(*args, **kwargs)
         labels: tuple[str, ...] = (label,)

@@ -16,7 +16,7 @@ class CompiledJob:
     """A compiled job.
 
     `defs` is the tree of input definitions. `result` is the body's result, and `fetched` has the
-    values of each blob in it. `plain` is True if calls only pass arrays to one Compiled, `only`.
+    values of each blob in it. `plain` is True if calls just pass arrays to `only`, a Compiled.
     """
 
     context_type = JobContext

@@ -11,7 +11,7 @@ from flowedu.errors import layers as errors
 
 
 class _ParameterType(TensorType):
-    """Metaclass whose call returns an alias of a tensor. C code allocates without a call."""
+    """Metaclass that defines the call `Parameter(data)`, which returns an alias of `data`."""
 
     def __call__(cls, data: Tensor | None = None,  # type: ignore[override]
                  requires_grad: bool = True) -> Any:

@@ -11,7 +11,7 @@ cdef class Rule:                     # one gradient function and the sources of 
 cdef class OpBase:
     cdef dict __dict__
     cdef dict entries         # of the engine: {key: Entry} of earlier calls (core/eager/entry.pxi)
-    cdef list recent                 # of the engine: the last four Entries used
+    cdef list recent                 # of the engine: four recently used Entries
     cdef readonly tuple defaults, required
     cdef readonly dict attr_index
     cdef readonly bint elementwise

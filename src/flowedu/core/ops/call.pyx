@@ -147,7 +147,7 @@ cdef class OpBase:
         return dispatch(self, inputs, values)
 
     def call_mixed(self, tuple inputs, tuple values):
-        """Run a call whose inputs are not all tensors. A blob runs it; numbers become values."""
+        """Run a call with a blob, which then runs it, or with numbers, which become values."""
         for x in inputs:
             if isinstance(x, BlobDef):
                 return x.call_op(self, inputs, values)

@@ -31,7 +31,7 @@ REGISTRY: dict[str, Op] = {}
 
 
 class Op(OpBase):
-    """One op. Calls go to the current interpreter (OpBase in call.pyx); attributes are keywords.
+    """One op. A call, with attributes as keywords, runs in the current interpreter (call.pyx).
 
     The fields are those of the record's parts (record.py), and fields derived from them. They are
     read-only; interpreters store their own data about an op elsewhere.

@@ -60,7 +60,7 @@ mul = elementwise("mul(x, y) -> z", Split(linear=["x", "y"]), Laws(float_only=Fa
                   ref=lambda x, y: np.multiply(x, y),
                   grad={"x": lambda dz, y: dz * y, "y": lambda dz, x: dz * x})
 div = elementwise("div(x, y) -> z", Split(linear=["x"]), Laws(domain={"y": "nonzero"}), tile="div",
-                  ref=lambda x, y: np.divide(x, y),         # x / y below, as z may be overwritten
+                  ref=lambda x, y: np.divide(x, y),         # grad avoids z: it may be overwritten
                   grad={"x": lambda dz, y: dz / y, "y": lambda dz, x, y: neg(dz * (x / y) / y)})
 neg = unary("neg", lambda x: np.negative(x), lambda dy: neg(dy), float_only=False, linear=["x"])
 pow = elementwise(

@@ -5,7 +5,7 @@ Promotion follows PyTorch: bool < uint8, int8 < int16 < int32 < int64 < float16,
 is higher than that of the tensors with axes. uint8 with int8 gives int16, which holds both.
 
 Kernels exist for float32, float64, int32, and int64; elementwise kernels also for int8, uint8,
-int16, and 16-bit floats (rounded once per op). Others compute in a wider dtype (carrier), and wrap.
+int16, and 16-bit floats (rounded once per op). Others cast to a wider dtype (carrier), and back.
 """
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def result_type(*operands: Operand) -> dt.dtype:
     """Return the dtype of the result of an op on these operands.
 
     Args:
-        *operands: tensors, numbers, and dtypes, which count as tensors with axes.
+        *operands: tensors, numbers, and dtypes. A dtype counts as a tensor with axes.
     """
     arrays = zeros = numbers = None
     for x in operands:
@@ -108,7 +108,7 @@ def _wrap_or_clamp(value: int, low: int, high: int, what: str) -> int:
 def scalar(value: Operand, dtype: dt.dtype, what: str = "scalar") -> Operand:
     """Return a number as an operand of the op `what`: a 0-dim tensor, or a constant of a graph.
 
-    A fraction is truncated for an integer dtype. A number outside the range raises DTypeError.
+    For integer dtypes, fractions are truncated. Large numbers wrap, clamp, or raise DTypeError.
     """
     try:
         if dtype in FLOATS and current_interpreter() is None:

@@ -78,8 +78,8 @@ class Kernel(NamedTuple):
     key: the input whose dtype selects the kernel version (default: the first; without inputs, the
     output). inplace: inputs whose buffer the first output may reuse if they are not read later.
     program: an elementwise formula (ops/formula.py), which allows fusion. range_help: text with the
-        valid indices, for the error about an index out of range, or a function of (`detail` of the
-        call, the line or None, *attributes) that returns this error.
+        valid indices for the error about an index, or a function that returns this error. Its
+        arguments are `detail` of the call, the line or None, and the attributes.
     role: the name of `ref` in messages ("cube: backward"). trusted: `ref` may use its inputs in
         other threads, if those threads finish before it returns.
     """
@@ -105,15 +105,15 @@ class View(NamedTuple):
 class Split(NamedTuple):
     """Splits over devices in addition to those of the axis equation (core/sbp/signature.py).
 
-    linear: groups of inputs in which the op is jointly linear: `[("a", "b")]` for add; `["a", "b"]`
-        for matmul, which is linear in each input. `"gamma,beta->y"` names the outputs that become
+    linear: groups of inputs in which the op is jointly linear, `[("a", "b")]` for add. Matmul has
+        `["a", "b"]`, as it is linear in each input. `"gamma,beta->y"` names the outputs that become
         partial; the other outputs do not depend on the group.
     fold: "max" or "min" for ops that take the largest or smallest element. An output without a
         split letter is a partial maximum ("Pmax") instead of a sum. Pmax inputs give Pmax outputs.
     rising: inputs, or groups as in `linear`, in which the op is nondecreasing, element by element.
         If they are partial maxima (minima), the output is a partial maximum (minimum).
-    spread: returns the signatures under which attributes depend on the position of a device's part,
-        as {signature: (op of a device, f)}; f(start, stop) returns the attributes of that op.
+    spread: returns {signature: (op of a device, f)} for signatures under which attributes depend on
+        the position of a device's part. f(start, stop) returns the attributes for this part.
     localize: returns the attributes that change on one shard, as a dict. Arguments: local Specs of
         inputs and of `out`; `full` and `full_out`, the whole shapes of the first input and output.
     group: the number of inputs per variable, which are split alike, for an op that changes many
@@ -132,9 +132,9 @@ class Split(NamedTuple):
 class Effects(NamedTuple):
     """Side effects. The passes of a graph do not move or remove calls with side effects.
 
-    mutates: returns the indices of the inputs that change, given their number. `ref` returns the
-    new values in that order. random: the result depends on a seed; the laws compare it with `ref`
-    but do not split it. fresh: calls with equal inputs may differ. effect: unread calls also run.
+    mutates: mutates(number of inputs) returns the indices of the inputs that change. `ref` returns
+    the new values in that order. random: the result depends on a seed; the laws compare it to `ref`
+    but do not split it. fresh: calls with equal inputs may differ. effect: unused calls must run.
     """
 
     mutates: Callable[[int], Sequence[int]] | None = None
@@ -210,7 +210,7 @@ def derive_fields(f: dict[str, Any]) -> dict[str, Any]:
 
 def linear_group(group: str | Sequence[str],
                  outputs: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return (inputs that may be partial together, outputs that are partial then) of an entry."""
+    """Return (inputs that may be partial together, outputs that then are partial) for a group."""
     if not isinstance(group, str):
         return tuple(group), outputs
     left, arrow, right = group.partition("->")
@@ -229,7 +229,7 @@ def derive_gradients(grad: dict[str, Callable] | Callable | None,
 
 
 def _need(p: str, signature: Signature, saved: list[int]) -> tuple[str, int]:
-    """Return the source of a gradient's argument `p` as (kind, index); add it to `saved`."""
+    """Return (kind, index), the source of gradient argument `p`. Add saved values to `saved`."""
     inputs, outputs = signature.inputs, signature.outputs
     if p[0] == "d" and p[1:] in outputs:
         return "grad", outputs.index(p[1:])

@@ -1,15 +1,15 @@
 """Optimizer updates, which are ops that change their inputs, and SGD (others: ops/update_*.py).
 
 One call updates all parameters of a model. The inputs are `lr` (one float), `step` (one int64, the
-number of previous updates), then a group for each parameter: the weight w, its gradient g, and the
-state of the rule, such as (w, g, m, v). Per-parameter attributes are tuples: one number per
-parameter, one for all, or empty for zeros. First, g becomes `scale * g + l1 * sign(w) + l2 * w`.
+number of previous updates), then a group for each parameter. A group has the weight w, its gradient
+g, and the state of the rule, such as (w, g, m, v). A per-parameter attribute is a tuple: one number
+per parameter, one for all, or empty (0). First, g becomes `scale * g + l1 * sign(w) + l2 * w`.
 
 A call with step < 0 changes nothing. Loss scaling uses such a call after an overflow.
 
 `l2` is PyTorch's weight decay, `weight_decay` is AdamW's, and scale=-1 is maximize=True.
 
-`op.mutates(n)` returns the indices of the n inputs that change, in the order of `ref`'s results.
+`op.mutates(n)` returns which of the n inputs change, as indices in the order of `ref`'s results.
 """
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ HEAD = 2                                          # inputs before the groups: lr
 
 
 def _update_axes(xs: Sequence[Spec], group: Sequence[str], whole: bool) -> str:
-    """Return the equation: each group has its own letters, of all scripts, upper case if `whole`.
+    """Return the equation. Each group has its own Unicode letters, in upper case if `whole`.
 
-    Rules that need the norm of the whole parameter have `whole`. After 1000 letters, axes of
-    equal number and size in different groups share a letter and are split together.
+    `whole` is set for rules that need the norm of the whole parameter. After 1000 letters, groups
+    share letters: axes with the same index and size have the same letter and are split together.
     """
     letters = (chr(c) for c in range(0x61, 0x20000)
                if (chr(c).isupper() if whole else chr(c).islower()))

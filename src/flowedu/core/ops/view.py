@@ -36,7 +36,7 @@ def reshape_strides(shape: Shape, strides: Shape, new: Shape) -> Shape | None:
 
 
 def reshape_axes(x: Spec, shape: Shape) -> str:
-    """Return the equation: of merged or divided axes, only the first is split (into slices)."""
+    """Return the axis equation. Of axes that are merged or divided, only the first may be split."""
     letters = iter(axes.LETTERS)
     old, new = ["Z"] * x.ndim, ["Z"] * len(shape)
     left = [i for i, n in enumerate(x.shape) if n != 1]

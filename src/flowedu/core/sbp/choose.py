@@ -1,8 +1,8 @@
 """Choice of the SBP signature of a call: the one whose inputs need the fewest bytes of boxing.
 
 The choice is greedy, one call after the other, like OneFlow's SbpInferenceHint. It excludes ways
-(candidates.py) that leave a device without elements, contradict a hint, or need a partial sum where
-the input is not one. The cheapest of the others wins. A rule (rules.py) decides among equals.
+(candidates.py) that leave a device without elements, contradict a hint, or need a partial input
+that is not partial yet. The cheapest of the others wins. A rule (rules.py) decides among equals.
 
 The choice depends only on op, Specs, attributes, and layouts, and is cached.
 """
@@ -81,7 +81,7 @@ def cheapest(present: Present, dst: Layout, spec: Spec) -> Route:
 
 
 def is_present(present: Present, dst: Layout) -> bool:
-    """Return True if the value has layout `dst`, or all devices of a whole `dst` have the value."""
+    """Return True if `dst` is present, or if it is whole and each of its devices has the value."""
     return dst in present or (dst.whole and any(p.whole and set(dst.devices) <= set(p.devices)
                                                 for p in present))
 

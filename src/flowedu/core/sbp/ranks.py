@@ -105,7 +105,7 @@ class World:
 
 
 def _run_route(route: Route, arrays: dict[int, np.ndarray | None]) -> dict[int, np.ndarray]:
-    """Return all ranks' parts after a route. Parts that no rank needs are zeros."""
+    """Return the part of each rank after a route. Source parts that no rank sends are zeros."""
     src, spec = route.src, route.spec
     zeros = lambda i: np.zeros(src.local_shape(spec.shape, i), spec.dtype.numpy)
     parts = [from_numpy(np.asarray(arrays[d] if d in arrays else zeros(i)))

@@ -5,7 +5,7 @@ A signature has one SBP (core/sbp/sbp.py) for each input and output. Signatures 
 - the axis equation: for each lower-case letter, the values with that letter are split along it,
   inputs without it are B, and outputs without it are P (Pmax for an op that takes maxima: `fold`);
 - `linear`: an op that is linear in a group of inputs maps P to P, if all other inputs are B and the
-  output dtype preserves sums (integers do not); `rising`: the same for Pmax and Pmin;
+  cast to the output dtype keeps sums (not float to int); `rising`: the same for Pmax and Pmin;
 - `spread`: signatures under which a device needs the position of its part (as in `slice_part`);
 - all "B", which is always legal.
 

@@ -37,7 +37,7 @@ class CompiledGraph:
     Attributes: tracer; operators, the graph before the passes; program, which runs it; spread, the
     program if it uses global tensors (distributed/graph/view.py), else None; plain, True if a call
     passes its arguments to the program unchanged; alone, True if a call returns a single output;
-    stamp, `changes` when the trace was last found to be valid.
+    stamp, the value of `thread_state.changes` when the trace was last found to be valid.
     """
 
     tracer_type = Tracer

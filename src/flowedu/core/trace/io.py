@@ -15,7 +15,7 @@ from flowedu.errors import graphs as errors
 
 
 def map_leaves(prefix: str, args: tuple, kwargs: dict, f: Callable) -> tuple[tuple, dict]:
-    """Return (args, kwargs) with f(name, leaf) for each leaf. Containers keep their types."""
+    """Return (args, kwargs) with f(name, leaf) in place of each leaf, in the same containers."""
     numbers = count()
     next(numbers)                                                       # 0: the root
 

@@ -42,7 +42,7 @@ def type_name(op: Op) -> str:
 
 
 class Watch(NamedTuple):
-    """A value that `handler` receives after every run, or its gradient."""
+    """A value that `handler` receives after every run (if `gradient`: the value's gradient)."""
 
     value: GraphValue
     handler: Callable

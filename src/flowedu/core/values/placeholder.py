@@ -23,7 +23,7 @@ class ArgBlobDef(BlobDesc):
 
     Args:
         shape: a tuple of ints above zero.
-        dtype: element type; arrays of another one are cast at the call.
+        dtype: element type; arrays of another dtype are cast at the call.
         batch_axis: the axis of the samples, which devices split (None: no such axis).
         distribute: layout on devices, an object with a `suffix` such as ":S0"; None: any layout.
 
@@ -68,9 +68,9 @@ class FixedTensorDef(ArgBlobDef):
     """
 
     def check(self, value: Any, where: str) -> np.ndarray:
-        """Return `value` cast to `dtype`, or `value` itself if it fits (copy it before storing it).
+        """Return `value` cast to `dtype`. Without a cast, the result is `value` itself, not a copy.
 
-        Raises: CheckError (an AssertionError) with text `where`; DTypeError if it cannot be cast.
+        Raises: CheckError (an AssertionError) with text `where`; DTypeError if no cast is possible.
         """
         if self.fits(value):
             return value
@@ -88,7 +88,7 @@ class FixedTensorDef(ArgBlobDef):
 
 def check_arguments(name: str, parameters: tuple[str, ...], defs: tuple, args: tuple,
                     check: Callable = FixedTensorDef.check) -> list:
-    """Check the number of arguments; return check(definition, argument, where) of each."""
+    """Check the number of arguments, and return check(definition, argument, where) for each."""
     if len(args) != len(defs):
         raise errors.wrong_number_of_arguments(name, defs, parameters, args)
     if all(type(d) is FixedTensorDef and d.fits(a) for d, a in zip(defs, args)):  # fast path

@@ -83,8 +83,8 @@ def read_plain_signature(fn: Function) -> CallSignature:
 def convert(value: Any, annotation: Any, leaf: Function[[Any, Any], Any]) -> Any:
     """Return a copy of `value`, a result of the job, with each blob replaced by leaf(blob, kind).
 
-    `kind` is Numpy, ListNumpy, ListListNumpy or MISSING (no annotation). The annotation of a
-    container has `part(key)`, the annotation of the element at `key` (None: of the value itself).
+    `kind` is Numpy, ListNumpy, ListListNumpy or MISSING (no annotation). For a container, `part` of
+    the annotation returns the annotation of an element by key (None: of the value itself).
     """
     if value is None:
         return None

@@ -47,7 +47,7 @@ def check_spec(what: str, spec: Spec) -> Spec:
             n = _as_int(what, spec.shape, n)
         if n < 0:
             raise errors.negative_size(what, spec.shape)
-        extent *= n or 1                     # a size of 0 counts as 1, so that the strides fit
+        extent *= n or 1                     # a size of 0 counts as 1, as in row_major
     if extent * max(spec.dtype.bytes, 1) > LARGEST:
         raise errors.too_large(what, LARGEST, spec, extent)
     return spec

@@ -265,7 +265,7 @@ def from_numpy(x, dtype, cls=Array):
 
 
 def view(Array base, shape, strides, int64_t offset, cls=Array):
-    """Return a view of `base`; strides, and offset from its first element, are in elements."""
+    """Return a view of `base` with these strides and this offset from its start, in elements."""
     cdef Array a = cls.__new__(cls)
     cdef int i
     check_rank(shape)

@@ -1,7 +1,7 @@
 """The state of a thread: its active contexts. `print(thread_state)` omits fields with defaults.
 
-The module that owns a field registers it, and sets it for a block by `with during(tracer=t):`. Two
-switches that every call reads, recording of gradients and inference mode, are C variables in
+The module that owns a field registers it, and sets it for a block by `with during(tracer=t):`. The
+switches that every call reads, such as gradient recording and inference mode, are C variables in
 core/eager/dispatch.pyx. The session of jobs belongs to the process, not to a thread.
 """
 from __future__ import annotations

@@ -14,7 +14,7 @@ from flowedu.core.values.dtype import dtype, float32
 
 
 class PlaceholderType(type):
-    """Metaclass of the classes below; in errors, a class appears as the program wrote it."""
+    """Metaclass of the classes below. Their repr is `Numpy.Placeholder((2,), float32)`."""
 
     def __repr__(cls) -> str:
         if not hasattr(cls, "shape"):
@@ -50,7 +50,7 @@ class InputType(PyStructCompatibleToBlob):
         """Make the annotation of a parameter.
 
         Args:
-            shape: a tuple; the exact shape for Numpy, the largest shape per device for the others.
+            shape: a tuple; the exact shape for Numpy, the largest shape per device for lists.
             dtype: arrays are cast to it silently, as in OneFlow 0.3 and 0.4 (0.2 raised TypeError).
             batch_axis: the axis of the samples (None: no axis); may be negative.
         """

@@ -29,7 +29,7 @@ class Primitive:
 
     `label` returns its name, and `when` is True for layouts that it can convert. `messages` returns
     {(from, to): elements}, and `elements` their sum. `in_ops` returns the hop as a function of all
-    parts, in ops. distributed/perform.py has one rank's half.
+    parts, in ops. distributed/perform.py has the code that runs on one rank.
     """
 
     kind: str

@@ -104,8 +104,8 @@ def transfer(src: Layout, dst: Layout, shape: Shape) -> tuple[Need, ...]:
 
 def _assign_takers(owners: dict[tuple[int, Box], list[int]], dst: Layout, want: tuple) -> dict:
     """Return {(addend of the source, part of a cell): the addends of the target that take it}."""
-    # The cheapest addend takes it, among equals the one that has received least. For a maximum, all
-    # addends that need no message take it, because a repeated value does not change a maximum.
+    # The cheapest addend takes a part; among equals, the one that has received least. All addends
+    # of a maximum that need no message take it, because a repeated value does not change a maximum.
     wanted: dict[Box, dict[int, list[int]]] = {}           # {box: {addend of the target: devices}}
     for i, (device, box) in enumerate(zip(dst.devices, want)):
         wanted.setdefault(box, {}).setdefault(dst.slot(i), []).append(device)

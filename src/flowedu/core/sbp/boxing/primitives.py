@@ -136,7 +136,7 @@ def partly(src: Layout, dst: Layout, spec: Spec, limit: float) -> Iterable[Layou
 
 @functools.lru_cache(maxsize=8192)
 def _least(src: Layout, dst: Layout, spec: Spec) -> int:
-    """Return a lower bound in bytes: all addends that are not in place, and the copies of a sum."""
+    """Return a lower bound in bytes: addends that are not in place, and further copies of a sum."""
     have = dict(zip(src.devices, boxes(src.sbp, src.hierarchy, spec.shape)))
     want = [(d, dst.slot(n), dst.box(spec.shape, n)) for n, d in enumerate(dst.devices)]
     kept = {(slot, geometry.overlap(have[d], box)) for d, slot, box in want if d in have}

@@ -31,7 +31,7 @@ _plans: dict[tuple, CallPlan] = {}
 
 
 class Parts(dict):
-    """{rank: part} of this thread. identity: of the value. origin: its Choice, Route, or None."""
+    """{rank: part} of this thread. identity: of Engine.identify. origin: Choice, Route, or None."""
 
     identity, origin = 0, None
 
@@ -64,7 +64,7 @@ def run(op: Op, inputs: tuple, attrs: tuple) -> Tensor | tuple[Tensor, ...]:
 
 
 def _find_placement(op: Op, inputs: tuple) -> GlobalLayout:
-    """Return the layout all B on the common placement of the global inputs."""
+    """Return the broadcast layout on the common placement of the global inputs."""
     home = first = None
     for i, x in enumerate(inputs):
         if x.global_layout is None:

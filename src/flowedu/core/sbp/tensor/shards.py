@@ -99,7 +99,7 @@ class Shard(Custom):
 
 
 def to_local(self: Tensor, *, rank: int | None = None, copy: bool = False) -> Tensor:
-    """Return this rank's shard, which shares its memory (an empty tensor outside the placement).
+    """Return this rank's shard, in the same memory; outside the placement, an empty tensor.
 
     Args:
         rank: the rank of the shard, required if this process owns several virtual devices.
