@@ -157,7 +157,8 @@ def attach_hint(x, distribute: Distribute):
     Return a tensor unchanged.
 
     The hint applies if the handle is the input of an op on several devices. The op then uses only signatures
-    that have this layout for that input. If there are none, compiling the job raises JobBuildAndInferError.
+    that have this layout for that input. Without such a signature, compiling the job raises
+    JobBuildAndInferError.
     """
     assert_is_valid_distribute(distribute)
     if not isinstance(x, BlobDef):

@@ -35,8 +35,8 @@ class Older(NamedTuple):
         function: the function of OneFlow 0.4.
         sure: types of a second argument that rule out the older function. Tuples and lists rule it out if
             they have only ints. None means that any second argument rules it out.
-        means: a predicate of the arguments, True if the older function is meant although the first argument
-            is a tensor.
+        means: a predicate of the arguments, True if the call is one of the older function although the first
+            argument is a tensor.
         values: for classes, the number of tensors or blobs at the start of a call to the older function.
     """
 
