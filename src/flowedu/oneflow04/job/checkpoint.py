@@ -46,8 +46,8 @@ def get(path: str) -> dict[str, FileBackendVariableBlob] | FileBackendVariableBl
 def compare(value_dict: Mapping[str, Any]) -> str:
     """Describe the effect of flow.load_variables(value_dict) as text. Start the session.
 
-    The text lists the variables that fit, and the ones that do not fit. It also lists names that only one side
-    has, each with the most similar name of the other side.
+    The text lists the variables that fit and the variables that do not. It also lists names that only one
+    side has, each with the most similar name of the other side.
 
         flow.checkpoint.compare(flow.checkpoint.get("./snapshot"))
 
