@@ -31,7 +31,7 @@ class TensorList:
     is a view, so writing into it writes into the list.
 
     In OneFlow, a tensor of a list holds one sample, so its first axis is 1 (tp.ListListNumpy). The
-    `shape` of the list is the shape of all tensors padded to one size and joined along axis 0.
+    `shape` of the list is that of all tensors joined along axis 0, with padding along the others.
     """
 
     __slots__ = ("data", "dtype", "offsets", "shapes")

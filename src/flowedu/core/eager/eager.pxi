@@ -35,7 +35,7 @@ cdef inline run(Entry e, tuple inputs, int local_only, const int64_t *drawn):
 
 ctypedef object (*Handler)(OpBase, tuple, tuple, Entry, int, const int64_t *, GlobalLayout)
 
-cdef struct Special:                               # flags, and the handler of calls with one
+cdef struct Special:                               # flags, and the handler of their calls
     int flag
     Handler handle
 

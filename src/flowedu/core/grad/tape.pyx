@@ -148,7 +148,7 @@ cdef bint all_none(list xs):
 
 
 cdef int release(TapeNode n) except -1:
-    """Free the saved values. Keep them if all are 0-dim constants, so that x * 2 can run twice."""
+    """Free the saved values unless all are 0-dim constants: x * 2 allows a second backward pass."""
     cdef TensorBase t
     if n.entry is None:
         if n.custom.release():

@@ -3,7 +3,7 @@
 One call updates all parameters of a model. The inputs are `lr` (one float), `step` (one int64, the
 number of previous updates), then a group for each parameter. A group has the weight w, its gradient
 g, and the state of the rule, such as (w, g, m, v). A per-parameter attribute is a tuple: one number
-per parameter, one for all, or empty (0). First, g becomes `scale * g + l1 * sign(w) + l2 * w`.
+per parameter, one for all, or none (zeros). First, g becomes `scale * g + l1 * sign(w) + l2 * w`.
 
 A call with step < 0 changes nothing. Loss scaling uses such a call after an overflow.
 

@@ -1,8 +1,8 @@
 """Choice of the SBP signature of a call: the one whose inputs need the fewest bytes of boxing.
 
 The choice is greedy, one call after the other, like OneFlow's SbpInferenceHint. It excludes ways
-(candidates.py) that leave a device without elements, contradict a hint, or need a partial input
-that is not partial yet. The cheapest of the others wins. A rule (rules.py) decides among equals.
+(candidates.py) that leave a device without elements, contradict a hint, or need partial sums of
+an input that is not partial. The cheapest of the others wins. A rule (rules.py) decides among equals.
 
 The choice depends only on op, Specs, attributes, and layouts, and is cached.
 """

@@ -56,7 +56,7 @@ int16 = dtype("int16", 9, np.int16)
 char = dtype("char", -1, np.byte)
 record, tensor_buffer = dtype("record", -1, None), dtype("tensor_buffer", -1, None)
 
-FLOATS, HALVES = (float32, float64), (float16, bfloat16)    # FLOATS: every float kernel has these
+FLOATS, HALVES = (float32, float64), (float16, bfloat16)    # FLOATS: dtypes of every float kernel
 NUMBERS = (float32, float64, int32, int64)          # dtypes of the kernels for any numbers
 BY_CODE = (float32, float64, int32, int64, int8, uint8, bool_, float16, bfloat16, int16)
 _ALL = (*BY_CODE, char, record, tensor_buffer)

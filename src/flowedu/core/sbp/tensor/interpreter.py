@@ -31,7 +31,7 @@ _plans: dict[tuple, CallPlan] = {}
 
 
 class Parts(dict):
-    """{rank: part} of this thread. identity: of Engine.identify. origin: Choice, Route, or None."""
+    """{rank: part} of this thread, with identity (Engine.identify) and origin (Choice or Route)."""
 
     identity, origin = 0, None
 
