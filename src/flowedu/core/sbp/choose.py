@@ -2,7 +2,7 @@
 
 The choice is greedy, one call after the other, like OneFlow's SbpInferenceHint. It excludes ways
 (candidates.py) that leave a device without elements, contradict a hint, or need partial sums of
-an input that is not partial. The cheapest of the others wins. A rule (rules.py) decides among equals.
+an input that is not partial. The cheapest of the others wins. A rule (rules.py) decides ties.
 
 The choice depends only on op, Specs, attributes, and layouts, and is cached.
 """
