@@ -1,6 +1,6 @@
 """Activations with parameters, such as a slope.
 
-The parameters are inputs, 0-dim or broadcast: one record and one kernel for all their values.
+The parameters are inputs (0-dim or broadcast), so one record and one kernel serve all their values.
 """
 from __future__ import annotations
 

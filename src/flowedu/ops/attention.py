@@ -3,11 +3,13 @@
 The backward pass computes the scores again (Dao et al., 2022, "FlashAttention"; _kernels/fast/attention.pyx).
 
     scores = q k' * scale, -inf where the mask is not 0, and in later positions if causal
-    y = softmax(scores) v        lse = log(sum(exp(scores))), from which backward makes the weights again
+    y = softmax(scores) v        lse = log(sum(exp(scores))), from which backward recomputes the weights
 
-A row that sees nothing, y and lse, is 0; NaN with `nan`, as softmax of nothing is. Errors of float32: sums
-run over blocks of 64 keys, so y is as exact as the product of weights and values, but that a weight below
-e^-87 of the greatest is 0; backward's weights have a relative error of |lse| roundings.
+In a fully masked row, y and lse are 0. With `nan` they are NaN, like the softmax of no elements.
+
+Rounding errors in float32: sums run over blocks of 64 keys, so y is as accurate as the product of weights and
+values. However, a weight less than e^-87 times the largest one becomes 0. The weights that the backward pass
+recomputes have a relative error of |lse| roundings.
 """
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Ops that limit values to bounds, or replace the values inside them.
 
-The bounds are inputs, 0-dim or broadcast. At a bound, clamp_min and clamp_max pass the gradient to x (maximum
-and minimum would split it); the other ops have slope 0 there. The gradient is a record of its own that is
-constant in x, so its derivative is 0 rather than an error.
+The bounds are inputs, 0-dim or broadcast. At a bound, clamp_min and clamp_max pass the gradient to x, whereas
+maximum and minimum split it. The other ops have slope 0 at a bound. Their gradient is a separate record that
+is constant in x, so that a second derivative is 0 instead of an error.
 """
 from __future__ import annotations
 
@@ -49,15 +49,15 @@ threshold_grad = elementwise("threshold_grad(dy, x, limit) -> dx", Split(linear=
 def flat_in(dx: AnyTensor, x: Any) -> AnyTensor:
     """Return dx as a value that depends on x with slope 0.
 
-    The derivatives of dx by x are then 0, and not an error. (No value is below nan.) This costs a copy, and
-    only where the gradient of a gradient is recorded.
+    The derivative of dx with respect to x is then 0 instead of an error. No value is below the limit NaN, so
+    dx is only copied. The copy is made only if the gradient of a gradient is recorded.
     """
     recorded = current_interpreter() is None and is_grad_enabled() and x.requires_grad
     return threshold_grad(dx, x, math.nan) if recorded else dx
 
 
 def straight(x: AnyTensor) -> AnyTensor:
-    """x; its gradient is one that has derivatives, see flat_in."""
+    """Return x, with a gradient that has derivatives; see flat_in."""
     return threshold(x, math.nan, 0.0) if x.dtype.is_floating_point else x
 
 

@@ -30,7 +30,7 @@ _numbers: dict[tuple, int] = {}
 
 
 def check_number(attrs: tuple) -> int:
-    """Return the place of these attributes in CHECKS."""
+    """Return the index of these attributes in CHECKS, to which new ones are appended."""
     if attrs not in _numbers:
         CHECKS.append(attrs)
         _numbers[attrs] = len(CHECKS) - 1
@@ -39,7 +39,7 @@ def check_number(attrs: tuple) -> int:
 
 def pack_bounds(tested: Spec, low: float | None, high: float | None,
                 nan: bool) -> tuple[tuple[int, int, int], tuple[float, float]]:
-    """([nan, low, high], [low, high]): the bounds as the element type can hold them."""
+    """Return the ints (nan, low, high) and the reals (low, high) of the kernel, for this element type."""
     least, most = -np.inf if low is None else float(low), np.inf if high is None else float(high)
     ints = (0, 0) if tested.dtype.is_floating_point else _whole_bounds(tested.dtype.numpy, least, most)
     return (int(nan), *ints), (least, most)
@@ -58,7 +58,7 @@ def _whole_bounds(dtype: np.dtype, low: float, high: float) -> tuple[int, int]:
 
 def value_error(bits: int, at: str | None, low: float | None, high: float | None, nan: bool,
                 words: tuple) -> errors.FlowError:
-    """Return the error of a check; bits: of the value that is outside, as a double."""
+    """Return the error of a check. bits: the bits of the value that is out of bounds, as a double."""
     return _error(float(np.int64(bits).view(np.float64)), at, low, high, words)
 
 
@@ -132,8 +132,8 @@ def require_range(x: Any, low: float | None = None, high: float | None = None, *
 
     Args:
         low, high: bounds; None: no bound on that side. low=True: `tested` is a condition that must hold.
-        problem, expected, fix: of the error, which also reports the value; in `problem` {got} stands for it.
-        nan: True if NaN counts as inside.
+        problem, expected, fix: texts of the error. The value out of bounds replaces {got} in `problem`.
+        nan: True if NaN is accepted.
         error: a class of flowedu.errors.
     """
     attrs = low, high, nan, (problem, expected, fix, error.__name__)
@@ -142,9 +142,9 @@ def require_range(x: Any, low: float | None = None, high: float | None = None, *
 
 
 def nonzero(name: str, divisor: Any) -> Any:
-    """Return an integer divisor with a check against 0.
+    """Return an integer divisor, with a check that no element is 0.
 
-    Integers have no infinity as the result of a division by zero.
+    Unlike floats, integers have no infinity as the result of a division by zero.
     """
     if not divisor.ndim and not getattr(divisor, "is_lazy", True):         # a Python number, most often
         tested = None if divisor.peek().all() else divisor

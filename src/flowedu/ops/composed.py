@@ -1,6 +1,6 @@
 """Elementwise ops composed of other ops, with one formula and one fused kernel each.
 
-Their gradients are derived from the formulas. Also lgamma, with digamma for its gradient.
+Their gradients are derived from the formulas. The module also defines lgamma and its derivative, digamma.
 """
 from __future__ import annotations
 
@@ -55,9 +55,9 @@ def gated(name: str, gate: Callable, slope: Callable) -> Op:
     """Define x * gate(x) and the op of its gradient.
 
     Args:
-        name: of the op and of its formula in _kernels/ops/more_formulas.h.
-        gate: as a function of a NumPy array; 0 at -inf.
-        slope: the derivative, written in ops, which get an x inside [-1e4, 1e4].
+        name: name of the op and of its formula in _kernels/ops/more_formulas.h.
+        gate: function of a NumPy array that is 0 at -inf.
+        slope: derivative of x * gate(x), written in ops. Its argument is x, clipped to [-1e4, 1e4].
     """
     grad = elementwise(f"{name}_grad(dy, x) -> dx", Split(linear=["dy"]),
                        formula=lambda dy, x: dy * slope(minimum(maximum(x, -_FAR), _FAR)))
@@ -127,11 +127,12 @@ digamma_steps = elementwise("digamma_steps(x) -> y", Laws(domain={"x": "positive
 
 
 def digamma(x: AnyTensor) -> AnyTensor:
-    """Return the derivative of lgamma, which has derivatives of its own. It is NaN at the poles -1, -2, ...
+    """Return the derivative of lgamma, which can be differentiated again. It is NaN at -1, -2, ...
 
-    Below 0.5 by digamma(x) = digamma(1 - x) - pi / tan(pi x). The angle is measured from the nearest integer,
-    which is exact, so that a result near a pole stays precise. For large x the eight steps add nothing, and
-    their squares would overflow. 16-bit floats are computed in float32.
+    Values below 0.5 follow from digamma(x) = digamma(1 - x) - pi / tan(pi x). The angle is measured from the
+    nearest integer. This difference is exact, so results near a pole remain precise. For large x, x is
+    limited in digamma_steps, because its squares would overflow and its result is negligible. 16-bit floats
+    are computed in float32.
     """
     if x.dtype in dt.HALVES:
         return cast(digamma(cast(x, dt.float32)), x.dtype)

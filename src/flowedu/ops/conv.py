@@ -1,7 +1,7 @@
 """Convolution, and the two ops of its gradients.
 
-It is linear in the input and in the weights, and the gradient of each of the three ops below consists of the
-other two. So they can be differentiated any number of times.
+A convolution is linear in the input and in the weights. The gradient of each of the three ops in this file
+consists of the other two, so they can be differentiated any number of times.
 """
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""ctc_loss: the loss of a sequence of labels whose places in time are not known (Graves et al., 2006).
+"""ctc_loss: the loss of a sequence of labels whose positions in time are unknown (Graves et al., 2006).
 
-Its states, alpha and beta: see _kernels/ops/ctc.pyx, which does the first derivative. The second one comes
-from `unrolled`, the same recursion written in ops, a few per time step.
+_kernels/ops/ctc.pyx explains the states, alpha, and beta, and computes the first derivative. The second
+derivative is that of `unrolled`, the same recursion written in ops, with a few ops per time step.
 """
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def _grad_ref(dloss: np.ndarray, log_probs: np.ndarray, targets: np.ndarray, inp
 # ---- the same in ops
 def unrolled(log_probs: AnyTensor, targets: AnyTensor, input_lengths: AnyTensor, target_lengths: AnyTensor,
              blank: int) -> AnyTensor:
-    """Return the loss, made of ops with derivatives of every order; 0 where the labels cannot be emitted."""
+    """Compute the loss by ops with derivatives of every order; 0 if the labels cannot be emitted."""
     steps, batch, _ = log_probs.shape
     longest, dtype = targets.shape[1], log_probs.dtype
     width = 2 * longest + 1

@@ -1,9 +1,9 @@
-"""Matrix factorizations by LAPACK through NumPy: Cholesky, eigenvalues, SVD, QR, pseudo-inverse.
+"""Matrix factorizations by NumPy's LAPACK functions: Cholesky, eigenvalues, SVD, QR, pseudo-inverse.
 
-Eigenvalues are those of symmetric matrices. The pseudo-inverse has its own gradient, because a gradient
-through singular values fails where two of them are equal. As in ops/linalg.py, `ref` is the kernel, and the
-gradients are ops, so they have gradients themselves. Where two eigenvalues or two singular values are equal,
-the rotation between their vectors has no derivative; it counts as 0.
+Eigenvalues are computed for symmetric matrices only. The pseudo-inverse has its own gradient, because a
+gradient through singular values fails if two of them are equal. As in ops/linalg.py, `ref` is the kernel, and
+gradients are made of ops, so they can be differentiated again. If two eigenvalues or two singular values are
+equal, the rotation between their vectors has no derivative; the gradients use 0.
 """
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """Elementwise ops defined by a formula of other ops.
 
-`elementwise("softsign(x) -> y", formula=lambda x: x / (1 + abs_(x)))` is a whole op. The formula is run once
-under an interpreter that, instead of computing, writes down the tiles the ops would use: the result is one
-fused kernel, with no compiler at run time. The gradient, unless given, is that of the ops the formula is made
-of.
+`elementwise("softsign(x) -> y", formula=lambda x: x / (1 + abs_(x)))` defines a complete op. The formula is
+called once, by an interpreter that computes nothing but records the tiles of the ops. The result is one fused
+kernel, which needs no compiler at run time. Unless `grad` is given, the gradient is derived from the
+gradients of the ops in the formula.
 """
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ def elementwise(signature: str, *parts: Split | Laws, tile: str | None = None,
 
     Args:
         signature: `"softsign(x) -> y"`.
-        formula: a function of the inputs, written with operators and other elementwise ops; or
-        tile: as in core/ops/tiled.py.
-        parts: see core/ops/record.py. ref, grad: as in `define`. With `formula`, both may be left out.
-        dtype: output dtype rule; default: that of the inputs.
+        formula: function of the inputs, written with operators and other elementwise ops.
+        tile: alternative to `formula`; see core/ops/tiled.py.
+        parts: see core/ops/record.py. ref, grad: as in `define`; both are optional if `formula` is given.
+        dtype: rule for the output dtype; default: that of the inputs.
     """
     if formula is None:
         return tiled(signature, *parts, tile=tile, ref=ref, grad=grad, dtype=dtype, doc=doc)
@@ -50,7 +50,7 @@ def elementwise(signature: str, *parts: Split | Laws, tile: str | None = None,
 
 
 class Symbol(Value):
-    """A slot of the formula being traced."""
+    """Slot of the formula that is traced."""
 
     __slots__ = ("slot", "spec")
 
@@ -90,13 +90,13 @@ class Tracer:
         return self.append(op.program, slots, op.infer([x.spec for x in inputs], attrs)[0])
 
     def append(self, program: Formula, slots: dict[int, int], spec: Spec) -> Symbol:
-        """Append the instructions of `program` with its inputs bound to our slots."""
+        """Append the instructions of `program`, with its inputs bound to `slots`."""
         self.count = inline(program, slots, self.instrs, self.consts, self.count)
         return Symbol(slots[program.outs[0]], spec)
 
 
 def trace(formula: Callable, names: list[str]) -> Formula:
-    """Return the Formula of a Python function of elementwise ops."""
+    """Return the Formula of a Python function that calls elementwise ops."""
     tracer = Tracer(len(names))
     inputs = [Symbol(i, Spec((), dt.float32)) for i in range(len(names))]
     with interpreter(tracer):
@@ -111,10 +111,10 @@ def trace(formula: Callable, names: list[str]) -> Formula:
 
 
 def inline(formula: Formula, slots: dict[int, int], instrs: list, consts: dict, count: int) -> int:
-    """Append a formula to another one's `instrs` and `consts`, its own slots numbered from `count`.
+    """Append a formula to the `instrs` and `consts` of another formula, which has `count` slots.
 
-    slots: {own input slot: slot of the other}; completed here. Values already computed in the other formula
-    are reused. Returns the count after.
+    slots: {slot of `formula`: slot of the other formula} for the inputs; the function adds the remaining
+    slots. Values that the other formula already computes are reused. Return the new number of slots.
     """
     known = {(name, operands): slot for name, slot, operands in instrs}
     for slot, value in formula.consts.items():
@@ -132,7 +132,7 @@ def inline(formula: Formula, slots: dict[int, int], instrs: list, consts: dict, 
 
 
 def formula_gradient(formula: Callable, names: list[str], output: str) -> Callable:
-    """Return the gradient rule of an op made of ops: it differentiates those."""
+    """Return the gradient rule of an op with a formula; it differentiates the ops of the formula."""
     scope = {"vjp": vjp, "formula": formula, "names": names}
     listed = ", ".join(names)
     return function(f"lambda d{output}, {listed}: dict(zip(names, vjp(formula, ({listed},), (d{output},))))",
@@ -161,7 +161,7 @@ class NumpyValue(Value):
 
 
 def reference(formula: Callable) -> Callable:
-    """Return a formula as a function of NumPy arrays, made of the references of its ops."""
+    """Return a function of NumPy arrays that evaluates a formula with the `ref` of each op."""
     def run(*arrays: np.ndarray) -> np.ndarray:
         with interpreter(_Reference()):
             return formula(*[NumpyValue(np.asarray(a)) for a in arrays]).array

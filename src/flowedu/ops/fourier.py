@@ -1,10 +1,10 @@
 """Fourier transforms of real numbers, by NumPy's pocketfft.
 
-A complex number is a pair along a last axis of two, its real and its imaginary part. Half of the frequencies
-of a real signal determine the others.
+A complex number is stored as its real and its imaginary part, along a last axis of size 2. Only half of the
+frequencies are stored, because they determine the others if the signal is real.
 
-As in ops/linalg.py `ref` is the kernel. Both ops are linear, and each is the transpose of the other, which is
-its gradient. So gradients have gradients, of any order.
+As in ops/linalg.py, `ref` is the kernel. Both ops are linear, and the gradient of each is its transpose, the
+other op. So they can be differentiated any number of times.
 """
 from __future__ import annotations
 

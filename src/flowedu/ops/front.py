@@ -3,9 +3,10 @@
     @front("Relu")
     def relu(x): return ops.relu(x)
 
-gives `relu(x, name=None)`. Outside jobs that is the function itself. In a job the context unwraps the blobs,
-runs the body (each op call goes to the interpreter in charge), and wraps and names the result. The body must
-build its result from ops, and take its blobs as arguments: a job may run it again, on other values.
+defines `relu(x, name=None)`. Outside jobs it calls the original function. In a job the context unwraps the
+blobs, calls the function (the current interpreter handles each op call), and wraps and names the result. The
+function must build its result from ops and receive its blobs as arguments, because a job may call it again
+with other values.
 """
 from __future__ import annotations
 
@@ -24,8 +25,8 @@ from flowedu.errors.jobs import foreign_blob
 def front(prefix: str, blob_name: str = "out_0", arrays: bool = False) -> Callable:
     """Return a decorator that lets a function run in jobs and outside, with an argument `name`.
 
-    prefix: of the op's name if the user passes no name. blob_name: of its result. arrays: NumPy arrays may be
-    among the arguments.
+    prefix: prefix of the op's name if the user passes no name. blob_name: name of the result. arrays: True if
+    arguments may be NumPy arrays.
     """
 
     def decorate(f: Callable) -> Callable:

@@ -1,6 +1,6 @@
 """More functions of real numbers: trigonometric and hyperbolic functions, erf, and gelu.
 
-Records as in core/ops/elementwise.py.
+The records are defined as in core/ops/elementwise.py.
 """
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Ops on float16 and bfloat16: inputs are converted to float32, computed, and rounded once.
 
-Elementwise ops do it tile by tile (`widened`, and _kernels/ops/half_tiles.h), products panel by panel
-(_kernels/ops/matmul_half.pyx). The others, where no kernel loads 16-bit floats itself, go slice by slice
-(slices.py) through scratch (_kernels/ops/narrow.pyx).
+Elementwise ops do this tile by tile (`widened`, and _kernels/ops/half_tiles.h), and matrix products panel by
+panel (_kernels/ops/matmul_half.pyx). Other ops whose kernels do not load 16-bit floats are computed slice by
+slice (slices.py) in scratch memory (_kernels/ops/narrow.pyx).
 """
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ kernels.NARROW.update({half.code: _row for half in dt.HALVES})
 
 
 def widened(formula: Formula, in_types: Sequence[dt.dtype], out_types: Sequence[dt.dtype]) -> Formula:
-    """Return the formula for inputs of one 16-bit float dtype, or itself for others.
+    """Return the formula for inputs of one 16-bit float dtype, or `formula` itself for other inputs.
 
-    The inputs are read into float32; the result is computed there and rounded once.
+    The inputs are converted to float32. The result is computed in float32 and rounded once.
     """
     key = (*in_types, *out_types)
     if key in formula.cache:

@@ -8,10 +8,10 @@ before the compiled plan, which takes their results as inputs. They have no grad
                        shape=lambda batch_size: (batch_size,), dtype=lambda: int8,
                        state=lambda seed: np.random.default_rng(seed))
 
-Functions receive arguments by parameter name, as in define.py. The parameters of `host` named like inputs
-receive their values: an ndarray, or the object (TensorBuffer, ...) that another host op returned. `state` is
-the result of the record's `state` function, called when the program first reaches this call. A source stores
-its position in a file there.
+The parameter names of these functions select their arguments, as in define.py. A parameter of `host` with the
+name of an input receives its value: an ndarray, or the object (TensorBuffer, ...) that another host op
+returned. The parameter `state` receives the result of the record's `state` function, which is called when the
+program first reaches this call. A data source, for example, stores its position in a file in its state.
 """
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ _follow_seed: weakref.WeakSet[States] = weakref.WeakSet()
 
 
 class States:
-    """The state of every host call of one program, told apart by the order in which the calls are reached.
+    """States of all host op calls of one program, identified by the order of the calls.
 
-    `with states:` the calls inside are numbered from 0: the same program run again meets its own states.
+    `with states:` numbers the calls inside the block from 0, so that each call finds its state again when the
+    program runs again.
 
     Args:
-        eager: whether random numbers are drawn anew after flow.random.seed (a compiled job keeps the seeds it
-            was made with).
+        eager: True if flow.random.seed resets the random generators. A compiled job keeps its initial seeds.
     """
 
     count: Any = None                  # numbers the calls of a run; None outside `with`
@@ -75,19 +75,19 @@ _eager = States(eager=True)         # outside programs the key of a call is its 
 
 
 def forget_states() -> None:
-    """Let eager sources start over."""
+    """Discard the states of eager host ops, so that data sources start from the beginning."""
     _eager.held.clear()
 
 
 def forget_generators() -> None:
-    """Reset eager random ops to their seeds or the global one. Readers keep their position in the files."""
+    """Reset eager random ops to their own or the global seed. Readers keep their position in files."""
     for states in list(_follow_seed):
         for key in [k for k, state in states.held.items() if isinstance(state, np.random.Generator)]:
             del states.held[key]
 
 
 class HostOp(Op):
-    """A host op. Called on values it runs at once; while a graph is being built it becomes a node.
+    """Op that runs on the host: at once if called with values, or as a node of a graph that is built.
 
     Fields in addition to those of Op: host; state; dynamic, the outputs whose shape is an upper bound; lists,
     the outputs that are TensorLists.
@@ -119,7 +119,7 @@ class HostOp(Op):
         return self.call(inputs, attrs)
 
     def run(self, inputs: tuple, attrs: tuple) -> Any:
-        """Run now. Tensors come in as arrays, and arrays go out as tensors."""
+        """Run the op. Tensors are passed to `host` as arrays, and its arrays are returned as tensors."""
         self._count(inputs)
         values = [x.numpy() if isinstance(x, Tensor) else x for x in inputs]
         specs = [spec_of(v, self.name) for v in values]
@@ -135,7 +135,7 @@ class HostOp(Op):
 
 
 def anew(host: Callable) -> Callable:
-    """`host` marked as one whose arrays are new at every call: nothing else refers to them, so they can be given away."""
+    """Mark `host` as a function whose results are new arrays, so that callers may reuse their memory."""
     host.anew = True  # type: ignore[attr-defined]  # an attribute of a function
     return host
 
@@ -159,17 +159,17 @@ def define_host(signature: str, *, host: Callable, shape: Callable, dtype: Calla
                 check: Callable | None = None,
                 state: Callable | None = None, dynamic: Sequence[str] = (), lists: Sequence[str] = (),
                 doc: str = "") -> HostOp:
-    """Make a host op and enter it in HOST.
+    """Define a host op and add it to HOST.
 
     Args:
-        signature: as for `define`: "name(a, b, *, attr=0) -> y".
-        host: the meaning, on values; returns one, or a tuple.
-        shape, dtype: of the outputs, from the inputs' Specs; tuples when there are several outputs. The dtype
-            of a TensorBuffer is flow.tensor_buffer, that of records flow.record.
-        check: raises a FlowError when the inputs' Specs or the attributes do not fit.
-        state: makes what the call keeps between runs.
-        dynamic: outputs that may be smaller at run time than `shape` says (where there is an attribute
-            `dynamic_out`, only when it is true).
+        signature: as for `define`, such as "name(a, b, *, attr=0) -> y".
+        host: function of the input values that returns the output value, or a tuple of them.
+        shape, dtype: functions of the inputs' Specs that return the shape and the dtype of the output, or
+            tuples of them. The dtype of a TensorBuffer is flow.tensor_buffer, that of records flow.record.
+        check: function that raises a FlowError if the inputs' Specs or the attributes are invalid.
+        state: function that creates the object that a call keeps between runs.
+        dynamic: outputs that may be smaller at run time than `shape` returns. If the op has an attribute
+            `dynamic_out`, it must also be True.
         lists: outputs that are TensorLists (their dtype is that of the arrays).
     """
     op = HostOp(read(signature), Meaning(None, shape=shape, dtype=dtype, check=check), host, state=state,

@@ -1,6 +1,6 @@
 """Ops whose kernels first reorder constant inputs, such as weights, in scratch memory.
 
-If these inputs have not changed since the last run, the kernels need not do so again (`kept` of fe_call,
+If these inputs have not changed since the last run, the kernels reuse the reordered copy (`kept` of fe_call,
 _kernels/core/abi.h).
 """
 from __future__ import annotations

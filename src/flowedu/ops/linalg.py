@@ -1,7 +1,7 @@
-"""Inverse, determinants and solution of linear systems, by LAPACK through NumPy; and searchsorted.
+"""Matrix inverse, determinants, and linear systems, by NumPy's LAPACK functions; also searchsorted.
 
-Small things that are not worth a kernel of their own: `ref` is the kernel. The gradients are ops, so they
-    have gradients.
+Compiled kernels would not be worthwhile for these ops, so `ref` is the kernel. The gradients are made of ops,
+so they can be differentiated again.
 """
 from __future__ import annotations
 

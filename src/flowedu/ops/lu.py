@@ -1,8 +1,8 @@
 """LU factorization: a row order, a unit lower triangular matrix, and an upper triangular one.
 
-Gauss' elimination is written in NumPy, which has no LU of its own.
+Gaussian elimination is written with NumPy array operations, because NumPy has no LU function.
 
-As in ops/linalg.py `ref` is the kernel, and the gradient is made of ops. The row order has no derivative.
+As in ops/linalg.py, `ref` is the kernel, and the gradient is made of ops. The row order has no derivative.
 """
 from __future__ import annotations
 

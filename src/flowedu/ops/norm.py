@@ -1,8 +1,8 @@
 """Batch norm and layer norm.
 
-Batch norm: mean and (biased) variance over all axes but `axis`, one of each per channel. Layer norm: over the
-axes from `begin_norm_axis` on, one of each per row. Both return what backward needs, so that it is computed
-once.
+Batch norm computes one mean and one (biased) variance per channel, over all axes except `axis`. Layer norm
+computes one of each per row, over the axes from `begin_norm_axis` on. Both also return the statistics that
+the backward pass needs, so that these are computed once.
 """
 from __future__ import annotations
 

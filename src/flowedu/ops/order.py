@@ -1,6 +1,6 @@
 """range, argsort, and top_k: ops that return positions.
 
-Along the last axis, stable: of equal elements the first one comes first.
+argsort and top_k sort along the last axis. The order is stable, so equal elements keep their order.
 
 A NaN counts as the largest element, as in argmax.
 """

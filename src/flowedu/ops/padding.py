@@ -1,7 +1,7 @@
 """Conversion of the user arguments `padding`, `strides`, `ksize`, and `dilations` to plain tuples of ints.
 
-The ops take `pads` = (before, after) of each spatial axis in turn, so (top, bottom, left, right) in two
-dimensions. All functions work for any number of spatial axes.
+The ops have an attribute `pads`: the padding before and after each spatial axis in turn, for example (top,
+bottom, left, right) for two axes. All functions support any number of spatial axes.
 """
 from __future__ import annotations
 
@@ -29,9 +29,10 @@ def conv_ints(value: int | Sequence[int], name: str, axes: int = 2) -> tuple[int
 
 
 def pool_ints(value: int | Sequence[int], name: str, axes: int = 2) -> tuple[int, ...]:
-    """Convert an int, or a list or tuple of one int or of one per axis, to one int per axis.
+    """Convert an int, or a list or tuple of ints, to one int per axis.
 
-    An int, or a list of one, counts for all axes. Raises ArgumentError for anything else.
+    An int, or a list of one int, applies to all axes. Otherwise the list must have one int per axis. Raises
+    ArgumentError for anything else.
     """
     if isinstance(value, int):
         return (value,) * axes
@@ -46,9 +47,9 @@ def conv_padding(padding: Padding, hw: Sequence[int], kernel: Sequence[int], str
     """Return the pads of a convolution over spatial sizes `hw`.
 
     Args:
-        padding: "VALID", "SAME_LOWER" (alias "SAME": an odd pixel goes to the top or left) or "SAME_UPPER"
-            (bottom or right), in any case; or a list with an int or a (before, after) pair for every axis of
-            `data_format`, zero for batch and channels.
+        padding: "VALID", "SAME_LOWER" (an odd pixel is added at the top or left), its alias "SAME", or
+            "SAME_UPPER" (bottom or right), in upper or lower case. Or a list with an int or a pair (before,
+            after) for every axis of `data_format`, zero for batch and channels.
     """
     axes = len(hw)
     dilations = (1,) * axes if dilations is None else dilations
@@ -71,7 +72,10 @@ def conv_padding(padding: Padding, hw: Sequence[int], kernel: Sequence[int], str
 
 
 def same_pads(size: int, kernel: int, stride: int, dilation: int, upper: bool) -> tuple[int, int]:
-    """(before, after) of one axis: as many zeros as ceil(size / stride) windows need, the odd one after if `upper`."""
+    """Return the padding (before, after) for ceil(size / stride) windows.
+
+    An odd pixel is added after the axis if `upper`, else before it.
+    """
     windows = -(-size // stride)
     need = max(0, (windows - 1) * stride + (kernel - 1) * dilation + 1 - size)
     small, large = need // 2, need - need // 2
@@ -112,7 +116,7 @@ def pool_padding(padding: Padding, hw: Sequence[int], kernel: Sequence[int], str
 
 def ceil_pads(pads: Sequence[int], hw: Sequence[int], kernel: Sequence[int],
               strides: Sequence[int]) -> tuple[int, ...]:
-    """Return ceil_mode as padding: just enough after each axis for a last, partly filled window.
+    """Return pads with the effect of ceil_mode: enough after each axis for a last, partly filled window.
 
     No padding is added for a window that would be completely inside the padding.
     """
@@ -127,13 +131,13 @@ def ceil_pads(pads: Sequence[int], hw: Sequence[int], kernel: Sequence[int],
 
 
 def used_stride(size: int, before: int, after: int, kernel: int, stride: int, dilation: int = 1) -> int:
-    """Return the stride, or, if only one window fits, the smallest stride that leaves one.
+    """Return the stride, or, if only one window fits, the smallest stride that leaves one window.
 
-    Kernels deal pixels into `stride` parts.
+    Kernels divide the pixels into `stride` parts, so an unnecessarily large stride is avoided.
     """
     return min(stride, max(size + before + after - (kernel - 1) * dilation, 1))
 
 
 def out_size(size: int, before: int, after: int, kernel: int, stride: int, dilation: int = 1) -> int:
-    """How many windows fit along one axis (less than 1: none)."""
+    """Return the number of windows that fit along one axis; it is less than 1 if none fits."""
     return (size + before + after - (kernel - 1) * dilation - 1) // stride + 1

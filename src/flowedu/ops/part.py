@@ -1,10 +1,10 @@
 """Local calls of gather, dim_gather, slice, and their gradients along an axis split over devices.
 
 Each device reads the elements inside its part and writes zeros for the others; the results are partial sums.
-A table of words split over its rows (a "vocabulary split") is read this way without moving a row. The local
-calls of such signatures are separate ops, `gather_part` and so on, named in `spread` of the original op's
-record. `first` is the index of the part's first element, and `size` is the size of the complete axis. A part
-may be split again.
+A table of words whose rows are split over devices (a "vocabulary split") is read without moving a row. The
+local calls of such signatures are separate ops, `gather_part` and so on, named in `spread` of the original
+op's record. `first` is the index of the part's first element, and `size` is the size of the complete axis. A
+part may be split again.
 """
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from flowedu.ops.types import Spread
 
 def locate_rows(name: str, indices: np.ndarray, first: int, rows: int,
                 size: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the row of the part for each index (0 if it is outside), and whether the index is inside."""
+    """Return, for each index, its row in the part (0 if it is outside) and True if it is inside."""
     wrong = indices[(indices < 0) | (indices >= size)]
     if wrong.size:
         raise OutOfRangeError(f"{name}: index {wrong.flat[0]} is out of range",

@@ -1,7 +1,7 @@
 """Maximum and average pooling, and their gradients.
 
-max_pool2d also returns where each maximum was: its gradient is a scatter to those places, and the gradient of
-the scatter is a gather from them. Average pooling and its gradient are each other's adjoints.
+max_pool2d also returns the position of each maximum. Its gradient is a scatter to these positions, and the
+gradient of the scatter is a gather from them. Average pooling and its gradient are each other's adjoints.
 """
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """Sources of random numbers, and dropout.
 
-Every number is a function of (seed, draw, its position): see _kernels/ops/random.pyx. `philox` below is the
-same generator in NumPy, so the oracle gives the very numbers the kernels give. `seed` and `draw` are always
-the first two integers of `pack`: a compiled plan writes the number of its run over `draw`, and so gets fresh
-numbers each run.
+Every random number is a function of the seed, the draw, and its position (_kernels/ops/random.pyx). `philox`
+is the same generator in NumPy, so the reference functions return exactly the values of the kernels. `seed`
+and `draw` are always the first two integers of `pack`. A compiled plan replaces `draw` by the number of its
+run, so that each run draws new numbers.
 """
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _LOW, _HALF = np.uint64(0xFFFFFFFF), np.uint64(32)
 
 
 def philox(seed: int, draw: int, blocks: int) -> np.ndarray:
-    """Return the 4 * blocks words (uint32, in uint64) of a draw.
+    """Return the 4 * blocks words of a draw, 32-bit numbers in a uint64 array.
 
     The generator is Philox4x32-10 with key `seed` and counters (block, draw).
     """

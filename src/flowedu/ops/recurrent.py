@@ -1,18 +1,19 @@
 """One layer of LSTM, GRU, or RNN in one direction as a single op over all steps.
 
 A graph of a thousand steps thus has as many nodes as a graph of one step. The inputs' contribution to the
-gates at all steps, `given` (steps, rows, gates), is one product outside the op. A step adds the state h: x =
-given[t] + h @ w.T + b, except that the state's contribution to the GRU's gate n is kept apart. Then
+gates at all steps, `given` (steps, rows, gates), is one product outside the op. A step adds the contribution
+of the state h: x = given[t] + h @ w.T + b. For gate n of the GRU, the contribution p of the state is a
+separate term. The new state is
 
     lstm  i, f, g, o = sigmoid, sigmoid, tanh, sigmoid of x;  c' = f * c + i * g;  h' = o * tanh(c')
     gru   r, z = sigmoid of x;  p = h @ w_n.T + b_n;  n = tanh(given_n + r * p);  h' = n + z * (h - n)
     rnn   h' = tanh or relu of x
 
 A row whose sequence has ended, lengths[row] <= t, keeps its state. `reverse` runs from the last step to the
-first. y[t] is the state after step t; h_n and c_n are the state after the last step. The gates' values, and
-the LSTM's cells with c0 before them (in reverse: after them), are results so that backward need not compute
-them again. Backward goes through the steps once (_kernels/fast/recurrent.pyx), and the gradient of w is one
-product over all steps.
+first. y[t] is the state after step t; h_n and c_n are the state after the last step. The op also returns the
+values of the gates and, for an LSTM, the cells with c0 before them (with `reverse`: after them), so that the
+backward pass does not recompute them. The backward pass goes through the steps once
+(_kernels/fast/recurrent.pyx). It computes the gradient of w as one product over all steps.
 """
 from __future__ import annotations
 

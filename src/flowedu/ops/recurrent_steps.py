@@ -1,8 +1,7 @@
 """Gradients of lstm, gru, and rnn built from ops step by step, for the second derivatives of their records.
 
-The loop from the last step to the first passes on dh, the gradient of the state after a step. Where a
-sequence has ended (lengths <= t), the state after the step equals the one before it, and so does its
-gradient.
+A loop from the last step to the first carries dh, the gradient of the state after a step. If a sequence has
+ended (lengths <= t), the step changes neither the state nor its gradient.
 """
 from __future__ import annotations
 
@@ -16,23 +15,23 @@ from flowedu.ops.types import AnyTensor, Shape
 
 
 def some_steps(x: AnyTensor, start: int, stop: int) -> AnyTensor:
-    """Return steps [start, stop) of x: (steps, ...)."""
+    """Return steps [start, stop) of x, which has shape (steps, ...)."""
     return slice(x, start=(start, *(0,) * (x.ndim - 1)), stop=(stop, *x.shape[1:]), step=(1,) * x.ndim)
 
 
 def at(x: AnyTensor, t: int) -> AnyTensor:
-    """Step t of (steps, ...)."""
+    """Return step t of x, which has shape (steps, ...)."""
     return reshape(some_steps(x, t, t + 1), shape=tuple(x.shape[1:]))
 
 
 def parts(x: AnyTensor, n: int) -> list[AnyTensor]:
-    """Split the columns of x: (rows, columns) into n equal parts."""
+    """Split the columns of x, which has shape (rows, columns), into n equal parts."""
     rows, width = x.shape[0], x.shape[1] // n
     return [slice(x, start=(0, i * width), stop=(rows, (i + 1) * width), step=(1, 1)) for i in range(n)]
 
 
 def stacked(xs: list[AnyTensor], shape: Shape, like: AnyTensor) -> AnyTensor:
-    """Arrays of all steps as one of `shape`, of like's type."""
+    """Stack the arrays of all steps to one of `shape`; without steps, return zeros of like's dtype."""
     if not xs:
         return zeros(shape, like)
     return concat(*[reshape(x, shape=(1, *shape[1:])) for x in xs], axis=0)
@@ -43,7 +42,7 @@ def zeros(shape: Shape, like: AnyTensor) -> AnyTensor:
 
 
 class Walk:
-    """The steps from the last to the first: `for t, there in walk`, where `there` marks rows that go on at step t."""
+    """Steps in reverse order: `for t, there in walk`, where `there` marks rows with lengths > t."""
 
     steps: int
     rows: int
@@ -57,7 +56,7 @@ class Walk:
             yield t, gt(self.lengths, constant(shape=(1, 1), value=t, dtype=self.lengths.dtype))
 
     def slots(self, t: int) -> tuple[int, int]:
-        """Return the indices in (steps + 1, ...) of the state before the step and of the state after it."""
+        """Return the indices of the states before and after step t in an array (steps + 1, ...)."""
         return (t + 1, t) if self.reverse else (t, t + 1)
 
     def before(self, t: int, h0: AnyTensor, y: AnyTensor) -> AnyTensor:
@@ -66,7 +65,7 @@ class Walk:
         return at(y, t) if 0 <= t < self.steps else h0
 
     def select(self, there: AnyTensor, x: AnyTensor) -> AnyTensor:
-        """Return x where the row goes on, else 0."""
+        """Return x in the rows that `there` marks, and 0 in the others."""
         return where(there, x, zeros(x.shape, x))
 
 
@@ -82,7 +81,10 @@ def _slope(y: AnyTensor) -> AnyTensor:
 def lstm_back(dy: AnyTensor, dh: AnyTensor, dc: AnyTensor, w: AnyTensor, lengths: AnyTensor, cells: AnyTensor,
               gates: AnyTensor, reverse: bool, dcells: AnyTensor | None = None,
               dgates: AnyTensor | None = None) -> tuple[AnyTensor, AnyTensor, AnyTensor]:
-    """(dgiven, dh0, dc0). dcells, dgates: gradients of these results, or None."""
+    """Run the backward pass of an LSTM: return (dgiven, dh0, dc0).
+
+    dcells, dgates: gradients of the results `cells` and `gates`, or None.
+    """
     walk = Walk(dy, lengths, reverse)
     dgiven: list[AnyTensor] = [None] * walk.steps
     for t, there in walk:

@@ -1,9 +1,10 @@
 """resize2d, which enlarges or shrinks images, and its adjoint.
 
-Both are linear, and each is the other's gradient.
+Both ops are linear, and each is the gradient of the other.
 
-Rows and columns are independent of each other: an output row is a mixture of two input rows, an output column
-of two input columns. `neighbours` says of which, and in what shares; kernel and reference only follow it.
+Rows and columns are resized independently: an output row is a weighted mean of two input rows, and an output
+column is one of two input columns. `neighbours` returns their indices and weights, which the kernel and the
+reference function both use.
 """
 from __future__ import annotations
 
@@ -26,14 +27,13 @@ ATTRS = 'scale, mode="nearest", align_corners=False'
 
 
 def neighbours(size: int, out: int, scale: float, mode: str, align_corners: bool) -> Neighbours:
-    """Return the neighbouring input positions of all output positions, and their shares.
+    """Return the two input positions next to each output position, and the share of the second.
 
-    The result is (first, second, share): of each of `out` output positions along an axis of `size` elements,
-    the two neighbouring input positions and the share of the second.
+    The result is (first, second, share), three arrays of size `out`. The input axis has `size` elements.
 
-    Pixels are squares: the center of output pixel i is at (i + 0.5) / scale in the input, whose pixel k has
-    its center at k + 0.5. With align_corners the middles of the first and last pixels coincide instead.
-    "nearest" takes pixel floor(i / scale), as OneFlow 0.4 and PyTorch do.
+    Pixels are squares. The center of input pixel k is at k + 0.5, and that of output pixel i is at (i + 0.5)
+    / scale. With align_corners, the centers of the first and last pixels of input and output coincide
+    instead. "nearest" selects pixel floor(i / scale), as OneFlow 0.4 and PyTorch do.
     """
     i = np.arange(out)
     if mode == "nearest":

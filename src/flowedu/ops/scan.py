@@ -1,7 +1,7 @@
 """Running results along an axis: cumsum, linear_scan, and positions of running extrema.
 
-cumprod is a linear_scan (h[t] = x[t] * h[t-1]), so its gradient is exact also where factors are zero: nothing
-divides.
+cumprod is a linear_scan (h[t] = x[t] * h[t-1]). Its gradient contains no division, so it is exact even if
+factors are zero.
 """
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ cumsum = define(
 
 
 def shifted(x: AnyTensor, axis: int, back: bool) -> AnyTensor:
-    """Move x by one place along the axis, towards its end or back; the free place gets zeros."""
+    """Shift x by one position along `axis`, to its end or (`back`) to its start, and fill with zeros."""
     n = x.shape[axis]
     start, stop, to = [0] * x.ndim, list(x.shape), [0] * x.ndim
     start[axis], stop[axis], to[axis] = (1, n, 0) if back else (0, n - 1, 1)

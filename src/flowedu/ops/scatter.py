@@ -1,6 +1,7 @@
-"""gather_nd and scatter_nd, whose rows of indices select parts of an array; dim_gather: an index per element.
+"""gather_nd and scatter_nd, whose rows of indices select parts of an array, and dim_gather.
 
-In the equations the indexed axes are upper case: an index needs all of them.
+dim_gather has one index per element. In the axis equations the indexed axes are upper case (not split),
+because an index may refer to any position.
 """
 from __future__ import annotations
 

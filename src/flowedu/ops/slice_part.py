@@ -1,7 +1,7 @@
 """Local call of a slice of an array that is split over devices.
 
 Each device reads the elements inside its part and writes zeros for the others; the results are partial sums.
-(The same for gather and similar ops: part.py.)
+part.py does the same for gather and similar ops.
 """
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _check(x: Spec, start: Ints, stop: Ints, step: Ints, first: Ints) -> None:
 def spread(x: Spec, start: Ints, stop: Ints, step: Ints, first: Ints | None = None) -> Spread:
     """Return the signatures of slice and slice_part, which split an axis that the slice cuts.
 
-    Parts of results are summed.
+    The results on the devices are partial sums.
     """
     first = (0,) * x.ndim if first is None else first
 

@@ -1,8 +1,8 @@
 """Split of a call with 16-bit floats into slices, each of which is widened, computed, and rounded in cache.
 
-An axis can be cut if it can be split over devices: the lower-case letters of the op's axis equation. A slice
-is the call of one device among many, with the attributes that `localize` gives it. Results without the letter
-are partial and are summed.
+An axis can be cut if it can be split over devices, that is, if its letter in the op's axis equation is lower
+case. A slice is computed like the local call of one device, with the attributes that `localize` returns. A
+result without the letter is partial, and the partial results are combined (`fold`).
 """
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ RUN = 64                  # adjacent elements in a slice, at least: two cache li
 class Slices(NamedTuple):
     """Division of a call into slices.
 
-    loops: (size, step) of the axes that are cut, outer ones first; only the last has a step above 1. where:
-    of each input and output, which loop cuts each of its axes, or -1. ints, last_ints: the attributes of a
-    slice, as kernels read them, and of one at the end of the last loop. fold: "sum", "max" or "min": how
-    partial results are joined.
+    loops: (size, step) of the axes that are cut, outer axes first; only the last has a step above 1. where:
+    for each axis of each input and output, the index of the loop that cuts it, or -1. ints, last_ints: the
+    packed attributes of a slice, and of a slice at the end of the last loop. fold: "sum", "max", or "min",
+    the operation that combines partial results.
     """
 
     loops: tuple[tuple[int, int], ...]
@@ -39,7 +39,7 @@ class Slices(NamedTuple):
 
 def slices(op: Op, specs: Sequence[Spec], outs: Sequence[Spec], attrs: tuple,
            written: Iterable[int] = ()) -> Slices | None:
-    """None: the call is small, or nothing of it may be cut."""
+    """Return the division of a call into slices, or None if it is small or cannot be cut."""
     values = (*specs, *outs)
     if op.axes is None or op.random or op.group is not None or sum(map(_bytes, values)) <= ROOM:
         return None

@@ -1,6 +1,7 @@
 """softmax, log_softmax and the cross entropies.
 
-In the equations the axis of the classes is upper case: a softmax needs all of it. All others may be split.
+In the axis equations the class axis is upper case, because a softmax needs all classes. Other axes may be
+split.
 """
 from __future__ import annotations
 

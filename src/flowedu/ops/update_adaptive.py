@@ -1,11 +1,11 @@
 """Optimizer updates with a separate learning rate for every element or parameter.
 
-Records as in core/ops/update.py.
+The records are defined as in core/ops/update.py.
 
-Two formulas go by the name of Adam, and of LAMB. In job functions (_update) Adam's correction of bias is part
-of the rate, so weight decay goes by it too, and LAMB remembers the powers of beta1 and beta2. For tensors
-(_step) Adam corrects both moments, and LAMB's correction follows from the number of the step. RMSprop is the
-same in both.
+Adam and LAMB have two versions each. In the version for job functions (_update), Adam's bias correction is
+part of the learning rate, so it also scales weight decay, and LAMB stores the powers of beta1 and beta2. In
+the version for tensors (_step), Adam corrects both moments, and LAMB computes its correction from the number
+of the step. RMSprop is the same for both.
 """
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Optimizer updates: SGD with momentum. Records as in core/ops/update.py.
+"""Optimizer updates: SGD with momentum. The records are defined as in core/ops/update.py.
 
-Those called _update are of job functions (flow.optimizer), those called _step of tensors (flow.optim), where
-momentum does not contain the learning rate. SGD without momentum is the same in both.
+Records named _update are for job functions (flow.optimizer). Records named _step are for tensors
+(flow.optim); their momentum does not contain the learning rate. SGD without momentum is the same for both.
 """
 from __future__ import annotations
 

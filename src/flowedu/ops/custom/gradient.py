@@ -20,8 +20,8 @@ def gradient_record(op: str, name: str, backward: Callable, sbp: str | None, ins
                     outs: Sequence[str], attrs: dict[str, Any]) -> Op:
     """Return the record `name`, the gradient of `op`.
 
-    Its kernel is `backward`, and its outputs are the gradients of all inputs. Its attribute `shapes` has the
-    shapes of the forward inputs, because backward need not ask for all of them.
+    Its kernel is `backward`, and its outputs are the gradients of all inputs. Its attribute `shapes` contains
+    the shapes of the forward inputs, because `backward` may not use all of these inputs.
     """
     grads = [f"d{n}" for n in outs]
     asked, ask = asking(op, "backward", backward, (*grads, *ins, *outs, *attrs))
@@ -89,12 +89,13 @@ def _whole(*values: Any) -> str:
 
 
 def gradient_equation(sbp: str, ins: Sequence[str], outs: Sequence[str], arrays: Sequence[str]) -> str:
-    """Return the equation of the gradient, with the letters of `sbp`.
+    """Return the axis equation of the gradient, with the letters of `sbp`.
 
-    A gradient without one of the letters is a partial sum over it.
+    A gradient without one of the letters is a partial sum over the axis of this letter.
 
-    Two kinds of letters must stay whole: those of no array that backward gets; and, when backward gets an
-    output that was summed over a letter, that letter, since one device has only a part of such an output.
+    Axes of two kinds cannot be split, so their letters become upper case: axes that no argument of `backward`
+    has, and axes over which an output that `backward` receives was summed. Each device would have only a
+    partial sum of such an output.
     """
     left, right = axes.parse(sbp, len(ins))
     term = {**dict(zip(outs, right)), **{f"d{n}": t for n, t in zip(outs, right)}, **dict(zip(ins, left))}
@@ -106,7 +107,7 @@ def gradient_equation(sbp: str, ins: Sequence[str], outs: Sequence[str], arrays:
 
 
 def rule(op: str, made: Op, ins: Sequence[str], outs: Sequence[str], attrs: dict[str, Any]) -> Callable:
-    """Return the gradient rule (flow.ops.define: grad) that calls the record `made`."""
+    """Return the gradient rule (`grad` of flow.ops.define) that calls the record `made`."""
     known = (*[f"d{n}" for n in outs], *ins, *outs)
     wrong = [n for n in made.inputs if n not in known] + [n for n in made.required if n not in attrs
                                                           and n != "shapes"]

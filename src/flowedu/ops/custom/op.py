@@ -5,8 +5,8 @@
         return x ** 3
 
 `cube` then takes blobs and tensors, has a gradient, and runs in a plan between compiled kernels
-(ops/custom/pykernel.pyx). Its record is an ordinary one with the function as `ref`, and so is the record of
-its gradient, `cube_grad`.
+(ops/custom/pykernel.pyx). The function is the `ref` of an ordinary record. The gradient has a record of its
+own, `cube_grad`.
 """
 from __future__ import annotations
 
@@ -46,39 +46,40 @@ def custom_op(name: str, forward: Callable | None = None, backward: Callable | N
               gradient_name: str | None = None, replace: bool = False, doc: str = "") -> Callable:
     """Make an op from Python functions.
 
-    Returns the function to call on blobs or tensors; its record is `.op`.
+    Return the function that users call with blobs or tensors. Its attribute `op` is the record.
 
-    Without `forward` it is a decorator: `@flow.custom_op("cube")`.
+    Without `forward`, return a decorator: `@flow.custom_op("cube")`.
 
     Args:
-        name: the op type: a Python name that no other op has.
-        forward: called with an ndarray per input, and the attributes by keyword; returns an ndarray, or one
-            per output. The arrays are read-only and may be strided; copy arrays that must outlive the call.
-        backward: names what it needs by its parameters: `d<output>` (the gradient of an output), inputs,
-            outputs, attributes. Returns one gradient per input, in order; None for an input that has none. Or
-            another custom op with such inputs, which may have a backward itself: so there are higher
-            derivatives.
-        infer: asks for inputs' Specs (.shape, .dtype) and attributes by name; returns a shape, or (shape,
-            dtype), for each output. Default: read off the equation `sbp` if there is one, else as the first
-            input.
-        sbp: axis equation, "ab,b->ab": axes with small letters may be cut over devices (flow.ops.define).
-            Default: none.
-        inputs, attrs: names of inputs, {attribute: default}. Default: forward's parameters, of which those
-            with a default and those after `*` are attributes. Names that are Python keywords ("in") are
-            written "in_" in functions.
-        outputs: names of outputs.
-        grad: in place of backward: {input: function}, written in ops as in flow.ops.define.
-        linear: groups of inputs that forward is linear in together; they may be partial sums
-            (flow.ops.define).
-        examples, domain, float_only: calls that the tests of the registry try (flow.ops.define).
-        random: the result differs from call to call, so passes neither merge calls nor compute them
-            beforehand.
-        library: stem of the C++ library that holds this op elsewhere, for flow.config.load_library.
-        gradient_name: op type of backward. Default: `<name>_grad`.
-        replace: take the place of the custom op of this name.
+        name: the op type, a Python name that no other op has.
+        forward: function that receives one ndarray per input, and the attributes by keyword. It returns one
+            ndarray per output. The inputs are read-only and may be strided; copy arrays that must outlive
+            the call.
+        backward: function whose parameter names select its arguments: `d<output>` (the gradient of an
+            output), inputs, outputs, and attributes. It returns one gradient per input, in order, or None for
+            an input without a gradient. `backward` can also be another custom op with such inputs. If that
+            op has a backward itself, second derivatives exist.
+        infer: function that returns a shape, or (shape, dtype), for each output. Its parameter names select
+            attributes and inputs, which are passed as Specs (.shape, .dtype). Default: shapes follow from the
+            equation `sbp`, or are that of the first input if `sbp` is None.
+        sbp: axis equation, such as "ab,b->ab". Axes with lower-case letters may be split over devices (see
+            flow.ops.define). Default: None, no axis may be split.
+        inputs, attrs: names of the inputs, and {attribute: default}. Default: the parameters of `forward`;
+            parameters with a default value or after `*` are attributes. A name that is a Python keyword
+            ("in") is written with an underscore ("in_") in functions.
+        outputs: names of the outputs.
+        grad: alternative to `backward`: {input: function}, written in ops as in flow.ops.define.
+        linear: groups of inputs in which `forward` is jointly linear, so that they may be partial sums (see
+            flow.ops.define).
+        examples, domain, float_only: calls that the tests of the registry make (see flow.ops.define).
+        random: True if results differ between calls with the same inputs. Passes then neither merge calls
+            nor precompute them.
+        library: stem of the C++ library that contains this op in OneFlow, for flow.config.load_library.
+        gradient_name: op type of the gradient. Default: `<name>_grad`.
+        replace: replace an existing custom op of this name.
 
-    Raises ArgumentError for names that do not fit or are taken, and for a backward that asks for unknown
-    names.
+    Raises:
+        ArgumentError: a name is invalid or already used, or `backward` has a parameter with an unknown name.
     """
     options: dict[str, Any] = dict(infer=infer, sbp=sbp, inputs=inputs, outputs=outputs, attrs=attrs,
                                    grad=grad, linear=linear,
@@ -126,7 +127,7 @@ def custom_op(name: str, forward: Callable | None = None, backward: Callable | N
 
 
 def check_name(name: str, own: Sequence[str], replace: bool) -> None:
-    """Raise unless `name` is a Python name, and the record and its gradient are new."""
+    """Raise ArgumentError if `name` is not a Python name, or an op with a name of `own` exists."""
     if not isinstance(name, str) or not name.isidentifier() or keyword.iskeyword(name):
         raise ArgumentError("custom_op: the op type is not a name", expected="a Python name", got=repr(name),
                             fix='flow.custom_op("my_op", ...)')

@@ -39,7 +39,7 @@ cdef int *NUMPY_CODE = [cnp.NPY_FLOAT32, cnp.NPY_FLOAT64, cnp.NPY_INT32, cnp.NPY
 
 
 cdef cnp.ndarray over(fe_view *v, object owner, bint writable):
-    """The ndarray that shows the memory of `v`, of bfloat16 the bits. It keeps `owner` alive."""
+    """Return an ndarray over the memory of `v` (the bits of bfloat16). It keeps `owner` alive."""
     cdef cnp.npy_intp dims[8]
     cdef cnp.npy_intp strides[8]
     cdef int item = BY_CODE[v.dtype].bytes, d
@@ -55,13 +55,13 @@ cdef cnp.ndarray over(fe_view *v, object owner, bint writable):
 
 
 cdef cnp.ndarray read(fe_view *v, object owner):
-    """What a function gets of an input: NumPy has no bfloat16, so that comes in float32."""
+    """Return an input as an ndarray. bfloat16 is converted to float32, because NumPy has no bfloat16."""
     cdef cnp.ndarray a = over(v, owner, False)
     return (a.astype(np.uint32) << 16).view(np.float32) if v.dtype == FE_BF16 else a
 
 
 def rounded(y):
-    """The bits of the bfloat16 numbers nearest to those of a float32 array; of two that are as near, the even one."""
+    """Round a float32 array to bfloat16 (to nearest, ties to even) and return the bits."""
     bits = np.ascontiguousarray(y).view(np.uint32)
     nearest = np.where(np.isnan(y).reshape(bits.shape), np.uint32(0x7FC0),
                        (bits + (0x7FFF + (bits >> 16 & 1))) >> 16)
@@ -69,11 +69,12 @@ def rounded(y):
 
 
 cdef class PyCall:
-    """One call of a record's `ref`: the function, and where each of its arguments comes from.
+    """One call of a record's `ref`: the function, and the source of each of its arguments.
 
     Args:
-        op: the record. Its `role` names the function in messages ("cube: backward"); default "<name>: ref". `trusted`: it
-            may lend its inputs to other threads, and sees to it that they are done when it returns.
+        op: the record. Its `role` names the function in messages ("cube: backward"); default "<name>: ref".
+            If it is `trusted`, the function may pass its inputs to other threads, which must have finished
+            when it returns.
         attrs: attribute values, in declared order.
     """
     cdef object f
@@ -92,7 +93,7 @@ cdef class PyCall:
 
     @property
     def address(self):
-        """What `extra` of the call is: this object."""
+        """Address of this object, the `extra` of the call."""
         return <size_t><void *>self
 
     cdef int run(self, fe_call *call) except -1:
@@ -119,7 +120,7 @@ cdef class PyCall:
         return 0
 
     cdef cnp.ndarray checked(self, y, fe_view *want, int i):
-        """The returned `y` as an array, if it has the shape and dtype that output i must have."""
+        """Return `y` as an array; raise ShapeError or DTypeError unless it has the form of output i."""
         cdef int d
         cdef bint fits
         cdef cnp.ndarray a
@@ -149,7 +150,7 @@ cdef class PyCall:
         return y
 
     def kept_error(self, int64_t detail, str where):
-        """The exception a failed call kept, for its caller to raise. `where` is added to its message as a note."""
+        """Return the exception of a failed call, for its caller to raise, with `where` as a note."""
         error = <object><PyObject *>detail
         Py_DECREF(error)
         if isinstance(error, MemoryError) and not isinstance(error, FlowError):
@@ -163,7 +164,7 @@ cdef class PyCall:
         return error
 
     cdef int check_kept(self, list arrays) except -1:
-        """Raise if the function kept an input, or a view of one: that memory is about to be used for something else."""
+        """Raise if the function kept an input or a view of one, because that memory will be reused."""
         cdef int i
         for i in range(len(arrays)):
             # Not only in our list.
@@ -176,7 +177,7 @@ cdef class PyCall:
 
 
 cdef bint still_held(list arrays, int i):
-    """Whether arrays[i] is held by more than dead cycles, and the frames in the traceback of an exception that was kept."""
+    """Return True if arrays[i] has references other than dead cycles and frames in tracebacks."""
     gc.collect()
     known = 0
     # `isinstance` may run the object's own code.
@@ -204,5 +205,5 @@ cdef tuple KERNEL = (<size_t><void *>python_kernel, 0)         # as in _kernels.
 
 
 def python_call(op, attrs):
-    """The kernel of a call of a record without a compiled one, and its `extra`."""
+    """Return the kernel of a call, and its `extra`, for a record without a compiled kernel."""
     return KERNEL, PyCall(op, attrs)

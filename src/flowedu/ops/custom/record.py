@@ -39,7 +39,7 @@ def make_record(signature: Signature, role: str, meaning: Meaning, *parts: Split
 
 # ---- names
 def identifiers(op: str, what: str, names: Sequence[str]) -> tuple[str, ...]:
-    """Return the names as Python identifiers, all different: "in" becomes "in_"."""
+    """Return the names as distinct Python identifiers; a keyword gets an underscore ("in" becomes "in_")."""
     given = (names,) if isinstance(names, str) else tuple(names)
     found = tuple(f"{n}_" if keyword.iskeyword(n) else n for n in given)
     if any(not str(n).isidentifier() or n == "name" for n in found) or len(set(found)) < len(found):
@@ -51,7 +51,7 @@ def identifiers(op: str, what: str, names: Sequence[str]) -> tuple[str, ...]:
 
 def parameters_of(op: str, forward: Callable, inputs: Sequence[str] | None,
                   attrs: dict[str, Any] | None) -> tuple[tuple[str, ...], dict[str, Any]]:
-    """Names of the inputs, and {attribute: default}, from forward's parameters where they are not given."""
+    """Return (names of inputs, {attribute: default}), by default from the parameters of `forward`."""
     ins, found = [], {}
     if inspect.isfunction(forward):
         for p in inspect.signature(forward).parameters.values():
@@ -76,9 +76,9 @@ def parameters_of(op: str, forward: Callable, inputs: Sequence[str] | None,
 
 
 def named(f: Callable, names: Sequence[str], positional: int | None = None) -> Callable:
-    """`f` as records call it: by position, with parameters of these names.
+    """Return `f` as a function that records call by position, with parameters of these names.
 
-    Those from `positional` on go by keyword.
+    Parameters from index `positional` on are passed to `f` by keyword.
     """
     n = len(names) if positional is None else positional
     keys = tuple(names[n:])
@@ -92,7 +92,7 @@ def named(f: Callable, names: Sequence[str], positional: int | None = None) -> C
 
 
 def asking(op: str, what: str, f: Callable, known: Sequence[str]) -> tuple[tuple[str, ...], Callable]:
-    """Return the names that `f` asks for by its parameters, and `f` as records call it."""
+    """Return the parameter names of `f`, which select its arguments, and `f` in the form for records."""
     ps = list(inspect.signature(f).parameters.values())
     bad = [p.name for p in ps if p.name not in known or p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
     if bad:
@@ -107,7 +107,7 @@ def asking(op: str, what: str, f: Callable, known: Sequence[str]) -> tuple[tuple
 # ---- shapes
 def shape_rules(op: str, infer: Callable | None, ins: Sequence[str], outs: Sequence[str],
                 attrs: dict[str, Any]) -> tuple[Callable, Callable | None]:
-    """(shape rule, dtype rule) of a record: from `infer`, else as the first input."""
+    """Return (shape rule, dtype rule) of a record, from `infer` or, by default, from the first input."""
     one = len(outs) == 1
     if infer is None:
         if not ins:
@@ -153,7 +153,7 @@ def _as_specs(op: str, found: Any, count: int, dtype: dtype | None) -> list[Spec
 
 # ---- axis equations
 def whole(ins: Sequence[str], attrs: dict[str, Any], shape: Callable, one: bool) -> Callable:
-    """Return the equation of an op none of whose axes may be split: capital letters, by position."""
+    """Return a function that returns the axis equation of an op without axes that may be split."""
     wants = tuple(inspect.signature(shape).parameters)
     names = tuple(dict.fromkeys([*ins, *wants]))
 
@@ -167,7 +167,7 @@ def whole(ins: Sequence[str], attrs: dict[str, Any], shape: Callable, one: bool)
 
 
 def checked_equation(op: str, sbp: str, ins: Sequence[str], outs: Sequence[str], read_shapes: bool) -> str:
-    """`sbp`, if it has a term per input and output."""
+    """Return `sbp` without spaces; raise ArgumentError unless it has a term per input and output."""
     left, right = (axes.parse(sbp.replace(" ", ""), len(ins)) if isinstance(sbp, str) and "->" in sbp
                    else ([], []))
     new = set("".join(right)) - set("".join(left)) | ({"1"} & set("".join(right)))
