@@ -25,7 +25,7 @@ epoch = 0                                        # launches that were recorded i
 
 
 def forget() -> None:
-    """Discard all recorded launches, because later calls may queue others: the library was changed."""
+    """Discard all recorded launches after a change of the library, because later calls may queue others."""
     global epoch
     epoch += 1
 
@@ -60,7 +60,7 @@ class Again:
 
 def rehearsed(row: Launch, args: Sequence[View], ints: Sequence[int], reals: Sequence[float], formula: Any,
               drawn: bool) -> Again | None:
-    """Record the launches of a row for arrays with this layout. drawn: the first ints are a seed and a draw.
+    """Record the launches of a row for arrays with this layout. drawn: ints starts with seed and draw.
 
     The result is None if there are too many arrays, or if an argument is not an address plus a fixed
     offset.

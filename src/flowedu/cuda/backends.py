@@ -16,7 +16,7 @@ _LIBRARIES = {"default": "flowedu", "flowedu": "flowedu", "cublas": "cublas"}
 
 
 class Matmul:
-    """flow.backends.cuda.matmul."""
+    """Settings of matrix products: flow.backends.cuda.matmul."""
 
     __slots__ = ()
 
@@ -44,7 +44,7 @@ class Matmul:
 
 
 class Cuda:
-    """flow.backends.cuda."""
+    """Settings of the GPU library: flow.backends.cuda."""
 
     __slots__ = ()
     matmul = Matmul()

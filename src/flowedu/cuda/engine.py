@@ -7,7 +7,7 @@ the call returns without waiting for it.
     the kernel               table.py, by the record's kernel name and dtype, with the ints and reals of the CPU's kernel
     copies                   carry(): to a device, from it, within it, and between devices
 
-Errors of a kernel are raised at the next synchronization; with FLOWEDU_CUDA_BLOCKING=1 at the op itself.
+Errors of a kernel are raised at the next synchronization, or at the op itself with FLOWEDU_CUDA_BLOCKING=1.
 """
 from __future__ import annotations
 
@@ -189,13 +189,13 @@ def wait(index: int | None) -> None:
 
 
 def note_readers(index: int, ops: dict[str, Any]) -> None:
-    """Note ops, by name, that read indices on the device, as the sources of errors that `look` finds."""
+    """Record ops that read indices on the device, {name: op}, so that the errors of `look` name them."""
     if ops:
         _readers.setdefault(index, {}).update(ops)
 
 
 def readers(index: int, back: dict[str, Any] | None = None) -> dict[str, Any]:
-    """Return the ops noted so far, and replace them by `back` (None: by no op)."""
+    """Return the ops recorded so far, and replace them by `back` (None: by no ops)."""
     noted, _readers[index] = _readers.get(index, {}), back or {}
     return noted
 
@@ -234,7 +234,7 @@ def look(index: int) -> None:
 
 # ---- copies
 def carry(x: TensorBase, y: TensorBase) -> None:
-    """Copy x's values into y, of the same shape and dtype; each may be anywhere, with any strides."""
+    """Copy x into y, which has the same shape and dtype. Both may have any device and any strides."""
     if not x._numel:
         return
     if x._device == y._device:

@@ -40,7 +40,7 @@ def handed_over(index: int, stream: int | None) -> None:
 
 
 def import_array(x: Any) -> Tensor:
-    """Return a tensor over the memory of an object with __cuda_array_interface__, which it keeps alive.
+    """Return a tensor over the memory of an object with __cuda_array_interface__, and keep the object alive.
 
     Raises DeviceError: the memory is not on a GPU; ShapeError, ArgumentError, DTypeError: a tensor cannot
     have this layout or dtype.

@@ -57,7 +57,7 @@ def _handle(s: Stream) -> ctypes.c_void_p:
 
 
 class Sequence:
-    """Work queued on a stream between `begin` and `end`, to be queued again. nodes: number of its pieces."""
+    """Work queued on a stream between `begin` and `end`, to be queued again. nodes: number of graph nodes."""
 
     def __init__(self, s: Stream):
         self.stream, self.nodes, self._exec = s, 0, ctypes.c_void_p()
@@ -108,8 +108,8 @@ def captured(queue: Callable[[Stream], None], s: Stream) -> Sequence:
 class CUDAGraph:
     """Work recorded by `with flow.cuda.graph(g):`, and repeated by g.replay() on the same tensors.
 
-    Memory that the block allocates belongs to the graph. The user must keep the tensors that it reads from
-    outside. Every replay uses the addresses, the Python numbers, such as learning rates, and the random
+    Memory that the block allocates belongs to the graph. The user must keep alive the other tensors that the
+    block reads. Every replay uses the addresses, the Python numbers (such as learning rates), and the random
     draws of the recording.
     """
 

@@ -70,8 +70,9 @@ def kernel(source: str, options: tuple[str, ...] = ()) -> Kernels:
         }''')
         add("add", grid=4, block=256)(x, y, 1000)
 
-    NumPy arrays are copied to the device, and back unless the parameter is const. Other arrays have a
-    `__cuda_array_interface__`. Scalars are Python or NumPy numbers. All are checked against the parameters.
+    NumPy arrays are copied to the device, and back unless the parameter is const. Other arrays must have a
+    `__cuda_array_interface__`. Scalars are Python or NumPy numbers. All arguments are checked against the
+    parameters.
 
     Args:
         source: CUDA C with one or more `__global__ void` functions.

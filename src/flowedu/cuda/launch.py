@@ -6,9 +6,9 @@
 "elementwise", `formula` is the record's program. The call returns at once, as kernels are queued on the
 stream.
 
-A file of launches/ registers functions for kernel names: `@kernel("softmax", file="softmax.cu",
-types=REALS)` decorates a function that receives a Call, and queues functions of the file with their numbers
-of blocks and threads.
+A file of launches/ registers functions for kernel names: `@kernel("softmax", file="softmax.cu", types=REALS)`
+decorates a function that receives a Call. It queues functions of the file and sets their numbers of blocks
+and threads.
 """
 from __future__ import annotations
 

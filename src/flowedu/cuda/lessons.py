@@ -1,4 +1,4 @@
-"""Ladders of chapter 8: kernels of _kernels/cuda/lessons for one result, each with less work than the last.
+"""Ladders of chapter 8: kernels for the same result (_kernels/cuda/lessons), each with less work than before.
 
     ladder = LADDERS["product"]
     a, b = ladder.inputs()                   # of the ladder's size; inputs(17, 33, 5): of another size
@@ -109,8 +109,8 @@ COLUMNS = ("step", "launches", "bytes", "accesses", "sectors each", "shared", "c
 def row(c: dict[str, int]) -> tuple:
     """Return the columns of the table.
 
-    bytes: read from and written to main memory by threads, and accesses: those of warps; shared: accesses
-    of warps to shared memory.
+    bytes: bytes of main memory that threads read and write. accesses: accesses of warps to main memory.
+    shared: accesses of warps to shared memory.
     """
     accesses = c["global_loads"] + c["global_stores"]
     return (c["launches"], c["global_bytes"], accesses, f"{c['sectors'] / accesses:.1f}",

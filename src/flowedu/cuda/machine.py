@@ -50,10 +50,10 @@ class Machine:
 
     A thread uses the primary context of one device at a time.
 
-    Attributes: kind, "gpu" or "sim"; library, the simulator's, or None; give, a function of the simulator,
-    or None: pools call it with (address, requested bytes, number of the stream), so that the simulator
-    checks the ends of arrays; checks, True if every kernel is checked (FLOWEDU_CUDA_CHECK=1 in the
-    simulator).
+    Attributes: kind, "gpu" or "sim"; library, the simulator's library or None; give, a function of the
+    simulator or None; checks, True if every kernel is checked (FLOWEDU_CUDA_CHECK=1 in the simulator).
+    Pools call `give` with (address, requested bytes, number of the stream), so that the simulator can check
+    the ends of arrays.
     """
 
     def __init__(self, kind: str):
@@ -73,7 +73,7 @@ class Machine:
         atexit.register(self._leave)
 
     def use(self, index: int | None = None) -> int:
-        """Make a device the current one of this thread (None: keep it; at first 0), and return its index."""
+        """Make a device the current one of this thread, and return its index. None: keep it, initially 0."""
         held = thread_state.gpu
         if index is None:
             index = held.index if held else 0

@@ -59,7 +59,7 @@ def for_type(file: str, t: str, wide: str = "") -> str:
 
 
 def own_file(source: str, t: str = "float", wide: str = "double") -> str:
-    """Return a source with the kernels' headers that it includes, for the C type t. Lines keep numbers."""
+    """Return a source with the kernels' headers that it includes, for the C type t. Line numbers are kept."""
     included: set[str] = set()
     headers = "".join(_inline(m[1], included) for m in _INCLUDE.finditer(source) if m[1] not in included)
     return (f'#line 1 "flowedu.h"\n{HEAD}typedef {t} T;\ntypedef {wide} Wide;\n{headers}\n#line 1 '

@@ -1,11 +1,11 @@
 """GPU plans: a Program (core/graph/program.py) runs them if its variables and inputs are on a GPU.
 
-Passes, planner and offsets are the CPU's. The arena is one block of the device's memory; buffers
-follow it for the inputs, for constants, and for values that are stored in main memory (learning rates, the
-count of steps). No address changes from run to run, so every launch is recorded once, its arguments packed. A
-run copies the inputs into their buffers, repeats the launches, and copies the fetched values out. The
-launches form a CUDA graph (graphs.py); only those that draw random values are packed for each run, as the
-draw is an argument.
+Passes, planner, and offsets are the CPU's. The arena is one block of the device's memory. It is followed by
+buffers for the inputs, for constants, and for values that are stored in main memory (learning rates, the
+count of steps). No address changes from run to run, so every launch is recorded once, with its arguments
+packed. A run copies the inputs into their buffers, repeats the launches, and copies the fetched values out.
+The launches form a CUDA graph (graphs.py). Only launches that draw random values are packed again for each
+run, because the draw is an argument.
 
 As with eager calls, a run returns without waiting; a job waits for the arrays it returns. Errors of a kernel
 are raised at that point, or at the step itself with FLOWEDU_CUDA_BLOCKING=1.

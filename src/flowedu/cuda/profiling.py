@@ -12,11 +12,11 @@ from flowedu.errors import UnsupportedError
 class Profile:
     """Counters of kernels. `kernels` maps the name of a kernel to a dict.
 
-    Its keys are launches; global_loads, global_stores, shared_loads, and shared_stores, by warps (one
-    instruction of up to 32 threads); global_bytes and shared_bytes, requested by threads; sectors, pieces
-    of 32 bytes that a warp's global accesses touch; conflicts, additional turns of shared accesses to words
-    in one bank; barriers, by blocks; atomics, by threads; and divergent, branches where the threads of a
-    warp diverge.
+    The keys launches, barriers (of blocks), and atomics (of threads) count events. global_loads,
+    global_stores, shared_loads, and shared_stores count instructions of warps (up to 32 threads).
+    global_bytes and shared_bytes are the bytes that threads request. sectors counts the pieces of 32 bytes
+    that the global accesses of a warp touch. conflicts counts additional turns of shared accesses to words in
+    one bank. divergent counts branches at which the threads of a warp diverge.
     """
 
     def __init__(self):

@@ -1,9 +1,9 @@
 """Global tensors on GPUs: the GPU of each rank, and boxing between them. core/sbp calls it (extension "GPUs of ranks").
 
-In one process rank r has cuda:r. A rank that is a process of its own has the GPU of its index on its machine;
-if there are fewer GPUs, ranks share them. A hop cuts each piece out on its device, copies it to the device
-that needs it over the link between the two, and combines and joins it on that device. The values are those of
-the CPU's boxing, op by op.
+If all ranks are in one process, rank r has cuda:r. If a rank is a process of its own, it has the GPU of its
+index on its machine; if there are fewer GPUs, ranks share them. A hop cuts out each piece on its device and
+copies it to the device that needs it, over the link between the two. That device combines and joins the
+pieces. The values are the same as in the CPU's boxing, op by op.
 """
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ def place_of(p: placement, rank: int) -> int:
 
 
 def all_of(size: int) -> int:
-    """Return the number of ranks of placement.all("cuda"): the world size, or one per GPU if alone."""
+    """Return the number of ranks of placement.all("cuda"): the world size, or one per GPU if virtual."""
     return devices.gpus() or 1 if size == 1 and current().name == "virtual" else size
 
 
 def check(p: placement, what: str) -> None:
     """Raise UnsupportedError if no GPU is in use, and DeviceError if a rank has no GPU.
 
-    A program that does the work of all ranks gets a rank for each GPU.
+    A program with virtual ranks gets one rank per GPU.
     """
     count, engine = devices.gpus(), current()
     if not count:

@@ -27,7 +27,7 @@ def joined(shape: Sequence[int], strides: Sequence[Sequence[int]]) -> tuple[list
 
 
 def spread(shape: Sequence[int], strides: Sequence[int], first: int, out: Sequence[int]) -> list[int]:
-    """Return an operand's strides over the axes of `out`. Its first axis is axis `first`; 0: broadcast."""
+    """Return strides over the axes of `out`: 0 if broadcast. The operand's first axis is axis `first`."""
     result = [0] * len(out)
     for d, (n, s) in enumerate(zip(shape, strides)):
         result[first + d] = s if n != 1 else 0

@@ -16,8 +16,8 @@ ANY: Any = "any"
 class Idle(NamedTuple):
     """PyTorch argument that flowedu's function does not have.
 
-    values: values without an effect on results, for which the argument is dropped (ANY: all); fix:
-    replacement for other values.
+    values: values that do not affect results, so the argument is dropped (ANY: all values). fix: replacement
+    for other values, for the error message.
     """
 
     names: str                       # "*": all functions without an argument of that name

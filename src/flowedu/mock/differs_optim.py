@@ -15,7 +15,7 @@ from flowedu.mock.insides import torch_optimizers, torch_schedules
 
 
 class Difference(NamedTuple):
-    """Default and position of a parameter in both ("" if missing), or a difference without a parameter."""
+    """Form of a parameter in flow.optim and in PyTorch ("" if missing), or another difference."""
 
     parameter: str
     oneflow: str
@@ -62,7 +62,7 @@ def _format(parameter: tuple[str, object] | None) -> str:
 
 
 def compare_signatures(oneflow: Callable, torch: Callable) -> tuple[Difference, ...]:
-    """Return a row for each parameter that only one has, or whose position or default differs."""
+    """Return a row for each parameter that only one of them has, or whose position or default differs."""
     ours, theirs = _parameters(oneflow), _parameters(torch)
     return tuple(Difference(name, _format(ours.get(name)), _format(theirs.get(name)))
                  for name in {**theirs, **ours} if ours.get(name) != theirs.get(name))

@@ -31,7 +31,7 @@ _IDLE: dict[tuple[str, str], Idle] = {(_short(n), row.argument): row for row in 
 
 
 def translated(function, args: tuple, kwargs: dict) -> tuple[object] | None:
-    """Return (result of the call with PyTorch's meaning,), or None if the call cannot be translated.
+    """Return a tuple with the result of the call in PyTorch's meaning, or None if it cannot be translated.
 
     function: the PublicFunction whose call raised a TypeError. Arguments that would change the result and
     are not supported raise UnsupportedError.

@@ -135,7 +135,7 @@ def report(compiled, times: Sequence[str]) -> str:
 
 
 def measurable(compiled, args: tuple, kwargs: dict, what: str) -> tuple:
-    """Return (executor, its arguments) for show/profile.py or show/timeline.py. what: which, for errors."""
+    """Return (executor, its arguments) for show/profile.py or show/timeline.py. what: caller, for errors."""
     if compiled.spread is not None:
         raise UnsupportedError(f"{what}: not for graphs of global tensors", expected="a graph on one device",
                                got="one on "

@@ -1,6 +1,7 @@
 """Text of a plan: its calls in order, their inputs, outputs, and offsets, and the memory saved by sharing.
 
-`rows(plan)` returns the plan as data; `describe(plan)` prints it. show/picture.py draws it.
+`rows(plan)` returns the plan as data, and `describe(plan)` returns it as text. show/picture.py draws its
+memory.
 """
 from __future__ import annotations
 

@@ -22,9 +22,9 @@ __all__ = ["make_grid", "save_image"]
 def make_grid(tensor: Tensor | Sequence[Tensor], nrow: int = 8, padding: int = 2, normalize: bool = False,
               value_range: tuple[float, float] | None = None, scale_each: bool = False,
               pad_value: float = 0.0) -> Tensor:
-    """Return one image (C, H', W') with a grid of many; the result has no gradient.
+    """Arrange images in a grid, and return it as one image (C, H', W') without a gradient.
 
-    A single image is returned without a frame; one channel becomes three.
+    A single image is returned without padding. Images with one channel get three equal channels.
 
     Args:
         tensor: (B, C, H, W), (C, H, W), (H, W), or a list of images of one size.
@@ -87,7 +87,7 @@ def _rescale(x: np.ndarray, limits: tuple[float, float] | None) -> np.ndarray:
 
 def save_image(tensor: Tensor | Sequence[Tensor], fp: str | os.PathLike, format: str | None = None,
                **options) -> None:
-    """Write an image, or a grid of many, to a file. Values are clipped to 0 to 1.
+    """Write an image, or a grid of images, to a file. Values are clipped to 0 to 1.
 
     Args:
         tensor: image or images, see make_grid.

@@ -54,10 +54,10 @@ def processor_seconds() -> int:
 
 
 def run(command: list[str], text: str = "", folder: Path | None = None) -> subprocess.CompletedProcess:
-    """Run a compiler with `text` as its input, without ThreadSanitizer, as the hooks are the simulator's.
+    """Run a compiler with `text` as its input.
 
     Raises:
-        CompileError: it took more CPU time than processor_seconds(), so that other programs do not matter.
+        CompileError: it took more than processor_seconds() of CPU time, which other programs do not affect.
     """
     limited = ["/bin/sh", "-c", 'ulimit -S -t "$0"; exec "$@"', str(processor_seconds()), *command]
     done = subprocess.run(limited, input=text, capture_output=True, encoding="utf-8",
@@ -108,7 +108,10 @@ def called(source: str) -> str:
 
 
 def build(source: str, made: Path, variant: str, options: tuple[str, ...]) -> Path:
-    """Compile a source: first the preprocessor, which expands kernels that macros define, then the rest."""
+    """Compile a source. The preprocessor runs first, because macros may define kernels.
+
+    ThreadSanitizer's library is not linked, because the simulator defines its hooks.
+    """
     folder, lines = made.parent, source
     user_source = source.rpartition(START)[2].removesuffix(WRAP[1])
     made.with_name("kernel.cu").write_text(user_source, encoding="utf-8")  # g++ quotes it

@@ -22,7 +22,7 @@ _ALLOWED = re.compile(
 
 
 def find_assembly(lines: str) -> str | None:
-    """Return the error of the user's first line with inline assembly, or None; system headers are skipped."""
+    """Return an error for the first line of user code with inline assembly, or None. Skip system headers."""
     code = _NOT_CODE.sub(lambda m: '""' + "\n" * m[0].count("\n"), _keep_markers(lines))
     name, number, system = "kernel.cu", 0, False
     for line in code.split("\n"):
@@ -46,7 +46,7 @@ def _keep_markers(lines: str) -> str:
 
 
 def find_host_call(made: Path, source: str) -> str | None:
-    """Return the error of a kernel that calls a function of neither the simulator nor CUDA, or None.
+    """Return an error if a kernel calls a function of neither the simulator nor CUDA, else None.
 
     Args:
         made: the shared object of the kernel. Its undefined symbols are the functions that it calls.

@@ -17,7 +17,7 @@ from flowedu.ops.norm import batch_norm_infer
 
 
 def fold_norm(graph: Graph) -> str:
-    """Merge conv2d_last -> batch_norm_infer [-> relu or relu6] without other readers to conv2d_last_norm."""
+    """Merge conv2d_last -> batch_norm_infer [-> relu or relu6] into one op if they have no other readers."""
     readers, outputs = graph.consumers(), set(graph.outputs)
 
     def only_reader(value: GraphValue) -> Node | None:

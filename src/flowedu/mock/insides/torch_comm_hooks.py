@@ -33,6 +33,6 @@ __all__ = [*NAMES]
 
 
 def registered(state, hook: Callable) -> None:
-    """Accept allreduce_hook, the mean over ranks, the default. Raise UnsupportedError for others."""
+    """Accept allreduce_hook, the default (mean over ranks). Raise UnsupportedError for others."""
     if hook is not globals()["allreduce_hook"]:
         _refuse(getattr(hook, "__name__", repr(hook)))

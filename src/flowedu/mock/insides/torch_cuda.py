@@ -1,4 +1,4 @@
-"""cuda.FloatTensor and other tensor types on the GPU. `_initialized`: all devices share one generator."""
+"""cuda.FloatTensor and other GPU tensor types. `_initialized` is False: GPUs have no own generators."""
 from flowedu.mock.insides.torch_tensors import NAMES, _make_types
 
 _initialized = False

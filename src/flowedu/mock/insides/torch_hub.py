@@ -22,22 +22,22 @@ def load(repo_or_dir, model=None, *args, **kwargs) -> NoReturn:
 
 
 def help(github, model=None, *args, **kwargs) -> NoReturn:  # noqa: A001
-    """ArgumentError, as `load`."""
+    """Raise ArgumentError, like `load`."""
     _refuse("help", github)
 
 
 def list(github, *args, **kwargs) -> NoReturn:  # noqa: A001
-    """ArgumentError, as `load`."""
+    """Raise ArgumentError, like `load`."""
     _refuse("list", github)
 
 
 def load_state_dict_from_url(url: str, model_dir=None, map_location=None, **options) -> NoReturn:
-    """ArgumentError, as `load`."""
+    """Raise ArgumentError, like `load`."""
     _refuse("load_state_dict_from_url", url)
 
 
 def download_url_to_file(url: str, dst: str, hash_prefix=None, progress: bool = True) -> NoReturn:
-    """ArgumentError, as `load`."""
+    """Raise ArgumentError, like `load`."""
     _refuse("download_url_to_file", url)
 
 

@@ -13,7 +13,7 @@ __all__ = ["Join"]
 
 
 class Join:
-    """The join() of one DistributedDataParallel. Other arguments raise UnsupportedError."""
+    """Equivalent of join() of one DistributedDataParallel. Other arguments raise UnsupportedError."""
 
     def __init__(self, joinables: Sequence[DistributedDataParallel], enable: bool = True,
                  throw_on_early_termination: bool = False, **kwargs):

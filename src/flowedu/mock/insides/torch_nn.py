@@ -9,7 +9,7 @@ from flowedu.nn import Module
 class DataParallel(Module):
     """Module that runs `module` on the device of its parameters.
 
-    The batch is not split among GPUs, which would give the same results. Attributes: module (names in
+    The batch is not split among GPUs, because this would not change the results. Attributes: module (names in
     state_dict start with "module.").
     """
 
@@ -32,7 +32,7 @@ def data_parallel(module: Module, inputs, device_ids=None, output_device=None, d
 
 
 class RMSNorm(nn.RMSNorm):
-    """Root mean square norm over the last axes. eps: None is the machine epsilon of the dtype."""
+    """Root mean square norm over the last axes. eps=None uses the machine epsilon of the dtype."""
 
     def __init__(self, normalized_shape, eps: float | None = None, elementwise_affine: bool = True,
                  device=None, dtype=None):

@@ -43,10 +43,10 @@ def export(model: Module, args: Tensor | Sequence = (), f: str | os.PathLike | I
     args: a tensor, or a tuple of the model's arguments. A dict at its end contains keyword arguments, like
     kwargs.
 
-    dynamic_axes: {name: {axis: name of the size}} for input_names and output_names: sizes that may differ
-    when the file is used, if the model allows it (onnx/axes.py). opset_version: 18, or a version that
-    onnx's converter can write; otherwise 18 is used, with a warning. The package onnx is required. Errors:
-    CallError, ArgumentError, UnsupportedError.
+    dynamic_axes: {name: {axis: name of the size}} with names of input_names and output_names. These sizes may
+    differ when the file is used, if the model allows it (onnx/axes.py). opset_version: 18, or a version that
+    onnx's converter can write. For other versions, 18 is used, with a warning. The package onnx is required.
+    Errors: CallError, ArgumentError, UnsupportedError.
     """
     if not isinstance(model, Module):
         raise CallError("onnx.export: this is not a module", expected="an nn.Module",

@@ -19,7 +19,8 @@ class DistributedDataParallel(Module):
 
     Args:
         device_ids, output_device: at most one device, that of the parameters.
-        broadcast_buffers, init_sync: copy rank 0's buffers before each forward, its parameters at the start.
+        broadcast_buffers: copy rank 0's buffers before each forward pass.
+        init_sync: copy rank 0's parameters and buffers at the start.
         find_unused_parameters, static_graph, gradient_as_bucket_view, bucket_cap_mb, dim, check_reduction:
             without effect, like PyTorch's other performance options. Parameters that a rank does not use have
             a zero gradient on it.
@@ -60,7 +61,7 @@ class DistributedDataParallel(Module):
         return self.module(*inputs, **kwargs)
 
     def register_comm_hook(self, state, hook: Callable) -> None:
-        """Accept allreduce_hook, the mean over ranks, the default. Raise UnsupportedError for others."""
+        """Accept allreduce_hook, the default (mean over ranks). Raise UnsupportedError for others."""
         registered(state, hook)
 
     @contextmanager

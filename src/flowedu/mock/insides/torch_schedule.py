@@ -66,7 +66,7 @@ class LRScheduler(ours.LRScheduler, metaclass=_Any):
                                fix="return self.base_lrs for constant rates")
 
     def lr_at(self, base_lr: float, step: int, group: int = 0) -> float:
-        """Return the rate of group number `group` at `step`, unless set by hand. nn.Graph calls this."""
+        """Return the rate of a group at `step`, if no rate was set by hand. nn.Graph calls this."""
         if self.formula:
             return self.formula.get_lr(self, base_lr, step)
         before, self.last_epoch = self.last_epoch, step

@@ -20,7 +20,7 @@ def assert_close(actual: Any, expected: Any, *, allow_subclasses: bool = True, r
                  msg: str | Callable[[str], str] | None = None) -> None:
     """Raise AssertionError unless |actual - expected| <= atol + rtol * |expected| for all elements.
 
-    Shapes must be equal, and dtypes and devices unless these checks are disabled. actual, expected:
+    Shapes, dtypes, and devices must be equal; options disable the last two checks. actual, expected:
     tensors, arrays, numbers, or lists, tuples and dicts of them. rtol, atol: both or neither; the defaults
     depend on the dtype (1.3e-6 and 1e-5 for float32, 0 for integers). msg: a replacement of the message, or
     a function of it.

@@ -57,7 +57,7 @@ def tensor(data, *, dtype=None, device=None, requires_grad: bool = False,
 
 
 def as_tensor(data, dtype=None, device=None) -> flow.Tensor:
-    """Return a tensor unchanged, a tensor that shares an array's memory, or `tensor` of other data."""
+    """Convert data to a tensor. Tensors are unchanged, arrays share their memory, others are copied."""
     return flow.as_tensor(data, _wide(data, dtype), device)
 
 

@@ -34,7 +34,8 @@ class VisionDataset(Dataset):
 
     Args:
         root: folder of the files; default: None.
-        transforms: function of (image, label) that returns (image, label); default: the following two.
+        transforms: function of (image, label) that returns (image, label); default: transform
+            and target_transform.
         transform: function of the image, such as transforms.ToTensor(); default: none.
         target_transform: function of the label; default: none.
     """

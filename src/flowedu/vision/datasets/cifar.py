@@ -22,9 +22,10 @@ class CIFAR10(VisionDataset):
     """CIFAR-10: 50,000 training and 10,000 test images of ten classes of objects and animals.
 
     The files are root/cifar-10-batches-py/data_batch_1 and so on, as in torchvision, or those of the binary
-    version, root/cifar-10-batches-bin/data_batch_1.bin. The former are pickles, which are read without
-    unpickling (pickled.py). An archive of either version in root is extracted. `d[i]` is (image, int).
-    Attributes: data uint8 (N, 32, 32, 3), targets (list of int), classes, class_to_idx.
+    version, root/cifar-10-batches-bin/data_batch_1.bin. A safe reader parses the pickle files of the first
+    version without executing them (pickled.py). An archive of either version in root is extracted. `d[i]` is
+    (image, int). Attributes: data, a uint8 array (N, 32, 32, 3); targets, a list of int; classes;
+    class_to_idx.
 
     Args:
         root: folder that contains cifar-10-batches-py or cifar-10-python.tar.gz.

@@ -10,7 +10,7 @@ from flowedu.vision.datasets.base import VisionDataset, picture
 
 
 class FakeData(VisionDataset):
-    """Noise images with random labels, which depend only on the index.
+    """Noise images with random labels, which depend only on the index and on random_offset.
 
     Args:
         size: number of images.
@@ -69,7 +69,7 @@ class SyntheticCIFAR10(VisionDataset):
         train: True for the training part (10,000 images), False for the test part (2,000).
         transform: function of the image, such as transforms.ToTensor(); default: none.
         target_transform: function of the label; default: none.
-        size: another number of images; default: as above.
+        size: number of images; default: None, 10,000 or 2,000 (see train).
     """
 
     def __init__(self, train: bool = True, transform: Callable | None = None,

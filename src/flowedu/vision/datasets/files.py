@@ -12,7 +12,7 @@ LARGEST = 1 << 29           # bytes of one file in an archive: three times the l
 
 
 def fetch_first(urls: Iterable[str], path: Path, sha256: str | None, instead: str) -> Path:
-    """Download `path` from the first of `urls` with the right content, with a progress bar.
+    """Download `path` from the first of `urls` that has the right content; show a progress bar.
 
     Raises:
         DataError: none is available; `instead` names data that need no network.
@@ -29,7 +29,7 @@ def fetch_first(urls: Iterable[str], path: Path, sha256: str | None, instead: st
 def extract(archive: Path, names: Iterable[str], folder: Path) -> None:
     """Extract the files with these names from a .tar.gz into `folder`, without their folders.
 
-    Each file gets a temporary name first, so that existing files are complete. Raises DataError.
+    A file has a temporary name until it is complete. Raises DataError.
     """
     import shutil
     import tarfile

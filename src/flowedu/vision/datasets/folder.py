@@ -13,7 +13,7 @@ IMG_EXTENSIONS = (".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tif
 
 
 class MissingFilesError(DataError, FileNotFoundError):
-    """Error: folders without images."""
+    """Error for folders without images."""
 
 
 def find_classes(directory: str | os.PathLike) -> tuple[list[str], dict[str, int]]:
@@ -48,10 +48,10 @@ class DatasetFolder(VisionDataset):
     Args:
         root: folder of the class folders.
         loader: function that reads a file.
-        extensions: endings of the files that count; default: None, use is_valid_file.
+        extensions: endings of the names of samples; default: None, use is_valid_file.
         transform: function of the image, such as transforms.ToTensor(); default: none.
         target_transform: function of the label; default: none.
-        is_valid_file: function that returns True for files that count; default: None.
+        is_valid_file: function of a path that returns True for samples; default: None.
         allow_empty: accept classes without files.
     """
 
@@ -100,7 +100,7 @@ class ImageFolder(DatasetFolder):
         transform: function of the image, such as transforms.ToTensor(); default: none.
         target_transform: function of the label; default: none.
         loader: function that reads a file.
-        is_valid_file: function that returns True for files that count; default: by their endings.
+        is_valid_file: function of a path that returns True for images; default: by the ending.
         allow_empty: accept classes without files.
     """
 

@@ -21,7 +21,8 @@ class MNIST(VisionDataset):
     """MNIST: 60,000 training and 10,000 test images of handwritten digits.
 
     The files are root/MNIST/raw/train-images-idx3-ubyte.gz and so on, compressed or not, as in torchvision.
-    `d[i]` is (image, int). Attributes: data uint8 (N, 28, 28) and targets int64 (N,), tensors; classes.
+    `d[i]` is (image, int). Attributes: data, a uint8 tensor (N, 28, 28); targets, an int64 tensor (N,);
+    classes.
 
     Args:
         root: folder that contains MNIST/raw.

@@ -1,8 +1,9 @@
 """Safe reader of CIFAR's pickles, which neither imports names nor calls functions that a file contains.
 
 A pickle is a program for a stack machine. The files of CIFAR-10 and CIFAR-100 (written by Python 2's cPickle,
-protocol 2) need 24 of its 68 instructions: numbers, strings, lists, tuples, one dictionary, and for an array
-the three names below. Each name has one fixed use and is treated as data. Anything else raises an error.
+protocol 2) need 24 of its 68 instructions: those for numbers, strings, lists, tuples, one dictionary, and
+arrays. A file refers to an array by three names (`_NAMES`). Each name has one fixed use and is treated as
+data. Anything else raises an error.
 """
 from __future__ import annotations
 
@@ -178,7 +179,7 @@ _OPS = {
 
 
 def read_pickled(path: Path) -> dict[str, Any]:
-    """Return the dictionary in a file of CIFAR: names to int, bytes, lists of them, or ndarrays.
+    """Return the dictionary in a CIFAR file. Its values are ints, bytes, lists of these, or ndarrays.
 
     Raises DataError for any other file.
     """

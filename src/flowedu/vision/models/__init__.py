@@ -1,7 +1,7 @@
 """Networks for images. Parameter names are those of torchvision and flowvision, so their weights fit.
 
-Every function takes pretrained or, as in torchvision, weights= (anything except None loads weights), progress
-(ignored, because there is no progress bar), num_classes, and width_mult.
+Every function takes num_classes, width_mult, and progress (ignored, because there is no progress bar). To
+load weights, pass pretrained=True or, as in torchvision, weights= with any value except None.
 """
 from flowedu.diagnostics.lazy_imports import imported
 from flowedu.vision.models import neural_style_transfer

@@ -50,7 +50,7 @@ def save_weights(model: Module, path: str | os.PathLike) -> Path:
 def load_weights(model: Module, path: str | os.PathLike, strict: bool = True):
     """Load a .safetensors (or .npz) file into a model and return the result of load_state_dict.
 
-    Files of PyTorch fit if the names do; the models of this package have torchvision's names.
+    A file from PyTorch fits if it has the same names. The models of this package have torchvision's names.
 
     Args:
         model: module.

@@ -66,7 +66,7 @@ class SqueezeExcitation(nn.Module):
 
 
 class MLP(nn.Sequential):
-    """Linear, norm, activation, and dropout for each of hidden_channels; the last has no norm and activation.
+    """Linear, norm, activation, and dropout for each of hidden_channels; the last has no norm or activation.
 
     Args:
         in_channels: number of features of the input.

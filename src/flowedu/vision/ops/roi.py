@@ -1,7 +1,7 @@
 """RoIAlign (He et al., 2017): the part of a feature map in a box, resampled to a fixed size.
 
-Bilinear weights in y and in x are independent, as are the means over samples: the part is Y @ features @ X^T,
-with a matrix for the rows and one for the columns of each box.
+Bilinear interpolation and the means over samples are separable in y and x. The result for a box is Y @
+features @ X^T, with a matrix Y for the rows and a matrix X for the columns of the box.
 """
 from __future__ import annotations
 

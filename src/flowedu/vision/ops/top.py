@@ -1,4 +1,4 @@
-"""Box functions in oneflow's top-level form: `flow.nms` is ops.nms, `flow.roi_align` takes numbers."""
+"""Box functions with the signatures of oneflow's top level: `flow.nms` and `flow.roi_align`."""
 from __future__ import annotations
 
 from flowedu.diagnostics.lazy_imports import imported

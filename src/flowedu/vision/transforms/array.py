@@ -1,8 +1,8 @@
 """Transforms of NumPy images, (H, W) or (H, W, C), with Pillow's results for uint8.
 
-A program thus gives the same results with and without Pillow. Resizing may differ by one level of 255, where
-Pillow's fixed-point arithmetic rounds differently (bicubic also where it overshoots 0 to 255, because Pillow
-chooses the first axis by the sizes).
+A program thus gives the same results with and without Pillow. Resizing may differ by one level of 255 where
+Pillow's fixed-point arithmetic rounds differently. Bicubic resizing may also differ where values overshoot 0
+to 255, because Pillow chooses by the sizes which axis it resizes first.
 """
 from __future__ import annotations
 

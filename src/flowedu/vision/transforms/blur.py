@@ -24,7 +24,7 @@ def matrix(size: int, kernel: int, sigma: float) -> np.ndarray:
 
 
 def blurred(img: Tensor, kernel: tuple[int, int], sigma: tuple[float, float]) -> Tensor:
-    """Blur a tensor (..., C, H, W). `kernel` and `sigma` are (of x, of y)."""
+    """Blur a tensor (..., C, H, W). `kernel` and `sigma` are pairs for (x, y)."""
     h, w = img.shape[-2:]
     if kernel[0] > 2 * w - 1 or kernel[1] > 2 * h - 1:
         raise ArgumentError("gaussian_blur: the kernel reaches beyond the image's reflection",

@@ -315,11 +315,14 @@ def vflip(img):
 
 
 def rgb_to_grayscale(img, num_output_channels: int = 1):
-    """Convert an image to gray; raise ArgumentError (a ValueError) for other numbers of channels.
+    """Convert an image to gray.
 
     Args:
-        img: Pillow image, ndarray (H, W[, C]), or tensor (..., C, H, W).
+        img: Pillow image, ndarray (H, W[, C]), or tensor (..., C, H, W), with 1 or 3 channels.
         num_output_channels: 1, or 3 equal channels.
+
+    Raises:
+        ArgumentError, ShapeError (ValueErrors): another number of channels.
     """
     kind = _kind("rgb_to_grayscale", img)
     if num_output_channels not in (1, 3):
@@ -392,8 +395,8 @@ def gaussian_blur(img, kernel_size: int | Sequence[int], sigma: float | Sequence
 
     Args:
         img: Pillow image, ndarray (H, W[, C]), or tensor (..., C, H, W).
-        kernel_size: odd number of pixels, or (of x, of y).
-        sigma: standard deviation, or (of x, of y); default: 0.15 * kernel_size + 0.35.
+        kernel_size: odd number of pixels, or a pair of them for (x, y).
+        sigma: standard deviation, or a pair for (x, y); default: 0.15 * kernel_size + 0.35.
     """
     _kind("gaussian_blur", img)
     both = lambda v: tuple(v) * (2 // len(v)) if isinstance(v, (tuple, list)) and len(v) in (1, 2) else (v, v)

@@ -27,7 +27,7 @@ def to_rgb(h: Tensor, s: Tensor, v: Tensor) -> Tensor:
 
 
 def turned(img: Tensor, factor: float) -> Tensor:
-    """Return the image with its hue shifted by this part of the circle."""
+    """Return the image with its hue shifted by `factor`, a part of the color circle."""
     h, s, v = to_hsv(img)
     h = h + factor
     return to_rgb(h - h.floor(), s, v)

@@ -132,7 +132,7 @@ class RandomResizedCrop(Transform):
 
     @staticmethod
     def get_params(img, scale: tuple[float, float], ratio: tuple[float, float]) -> tuple[int, int, int, int]:
-        """Return (top, left, height, width) of a random region, or of the center if ten do not fit."""
+        """Return (top, left, height, width) of a random region, or of a central one if ten do not fit."""
         _, h, w = F.get_dimensions(img)
         for _ in range(10):
             area, shape = h * w * draw.uniform(*scale), draw.log_uniform(*ratio)
@@ -188,7 +188,7 @@ class GaussianBlur(Transform):
     """Gaussian blur with a random width.
 
     Args:
-        kernel_size: odd number of pixels, or (of x, of y).
+        kernel_size: odd number of pixels, or a pair of them for (x, y).
         sigma: (low, high) of the standard deviation, or a number.
     """
 

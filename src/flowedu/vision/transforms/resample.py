@@ -36,7 +36,7 @@ _BY_PIL_NUMBER = dict(enumerate(InterpolationMode[name]
 
 
 def check_mode(what: str, mode) -> InterpolationMode:
-    """Return an InterpolationMode from one, its name, or Pillow's number; raise ArgumentError."""
+    """Convert a mode, its name, or Pillow's number to an InterpolationMode; raise ArgumentError."""
     if isinstance(mode, InterpolationMode):
         return mode
     try:
@@ -110,9 +110,9 @@ def nearest(source: int, target: int, centred: bool) -> np.ndarray:
 
 
 def new_size(height: int, width: int, size: int | tuple[int, int], max_size: int | None) -> tuple[int, int]:
-    """Return (height, width) for `size`: this pair, or a number for the shorter side.
+    """Return (height, width) for `size`, which is this pair or the size of the shorter side.
 
-    The other side is in proportion, and both are smaller if the longer side would exceed max_size.
+    The longer side is in proportion. If it would exceed max_size, both sides are reduced.
     """
     if not isinstance(size, int):
         return size
