@@ -73,7 +73,7 @@ class Machine:
         atexit.register(self._leave)
 
     def use(self, index: int | None = None) -> int:
-        """Make a device the current one of this thread, and return its index. None: keep it, initially 0."""
+        """Make a device the current one of this thread, and return its index. None keeps it (initially 0)."""
         held = thread_state.gpu
         if index is None:
             index = held.index if held else 0

@@ -36,7 +36,7 @@ def place_of(p: placement, rank: int) -> int:
 
 
 def all_of(size: int) -> int:
-    """Return the number of ranks of placement.all("cuda"): the world size, or one per GPU if virtual."""
+    """Return the number of ranks of placement.all("cuda"): the world size, or, for virtual ranks, that of GPUs."""
     return devices.gpus() or 1 if size == 1 and current().name == "virtual" else size
 
 

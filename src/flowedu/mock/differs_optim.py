@@ -15,7 +15,7 @@ from flowedu.mock.insides import torch_optimizers, torch_schedules
 
 
 class Difference(NamedTuple):
-    """Form of a parameter in flow.optim and in PyTorch ("" if missing), or another difference."""
+    """Default and position of a parameter in flow.optim and torch.optim, or another difference."""
 
     parameter: str
     oneflow: str

@@ -130,9 +130,9 @@ def digamma(x: AnyTensor) -> AnyTensor:
     """Return the derivative of lgamma, which can be differentiated again. It is NaN at -1, -2, ...
 
     Values below 0.5 follow from digamma(x) = digamma(1 - x) - pi / tan(pi x). The angle is measured from the
-    nearest integer. This difference is exact, so results near a pole remain precise. For large x, x is
-    limited in digamma_steps, because its squares would overflow and its result is negligible. 16-bit floats
-    are computed in float32.
+    nearest integer. This difference is exact, so results near a pole remain precise. The argument of
+    digamma_steps is limited to 1e18, where its result is negligible, because squares of larger numbers would
+    overflow. 16-bit floats are computed in float32.
     """
     if x.dtype in dt.HALVES:
         return cast(digamma(cast(x, dt.float32)), x.dtype)

@@ -87,7 +87,7 @@ def forget_generators() -> None:
 
 
 class HostOp(Op):
-    """Op that runs on the host: at once if called with values, or as a node of a graph that is built.
+    """Op that runs on the host. A call with values runs at once; in a graph being built it becomes a node.
 
     Fields in addition to those of Op: host; state; dynamic, the outputs whose shape is an upper bound; lists,
     the outputs that are TensorLists.

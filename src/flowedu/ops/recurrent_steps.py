@@ -31,7 +31,7 @@ def parts(x: AnyTensor, n: int) -> list[AnyTensor]:
 
 
 def stacked(xs: list[AnyTensor], shape: Shape, like: AnyTensor) -> AnyTensor:
-    """Stack the arrays of all steps to one of `shape`; without steps, return zeros of like's dtype."""
+    """Stack the arrays of all steps to one array of `shape`. Without steps, return zeros like `like`."""
     if not xs:
         return zeros(shape, like)
     return concat(*[reshape(x, shape=(1, *shape[1:])) for x in xs], axis=0)

@@ -3,8 +3,8 @@
 Both ops are linear, and each is the gradient of the other.
 
 Rows and columns are resized independently: an output row is a weighted mean of two input rows, and an output
-column is one of two input columns. `neighbours` returns their indices and weights, which the kernel and the
-reference function both use.
+column is a weighted mean of two input columns. `neighbours` returns their indices and weights, which the
+kernel and the reference function both use.
 """
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ def neighbours(size: int, out: int, scale: float, mode: str, align_corners: bool
 
     The result is (first, second, share), three arrays of size `out`. The input axis has `size` elements.
 
-    Pixels are squares. The center of input pixel k is at k + 0.5, and that of output pixel i is at (i + 0.5)
-    / scale. With align_corners, the centers of the first and last pixels of input and output coincide
-    instead. "nearest" selects pixel floor(i / scale), as OneFlow 0.4 and PyTorch do.
+    Pixels are squares. Output pixel i has its center at (i + 0.5) / scale in the input, where pixel k has its
+    center at k + 0.5. With align_corners, the centers of the first and last pixels of input and output
+    coincide instead. "nearest" selects pixel floor(i / scale), as OneFlow 0.4 and PyTorch do.
     """
     i = np.arange(out)
     if mode == "nearest":

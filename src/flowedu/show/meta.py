@@ -14,7 +14,10 @@ OUTPUTS = {  # {record: OneFlow's name of its first output}
 
 
 def line(kind: str, name: str, text: str | None) -> str:
-    """Format a leaf of a printed graph: `(INPUT:_G_0_input.0.0_2:tensor(...))`. text: None if it is None."""
+    """Format a leaf of a printed graph: `(INPUT:_G_0_input.0.0_2:tensor(...))`.
+
+    text: description of the tensor, or None if the value is None.
+    """
     return f"({kind}:{name}:{text})" if text is not None else f"[WARNING]({kind}:{name}:{type(None)})"
 
 

@@ -15,7 +15,7 @@ def _pack(names: dict) -> tuple[tuple, tuple]:
 
 @kernel("within", file="within.cu", types=(*NUMBERS, 4, 5, 6, 9), pack=_pack)
 def within(call: Call) -> None:
-    """Check values. x, or x and the tested values -> y, a copy of x.
+    """Launch a check of values: x, or x and the tested values -> y, a copy of x.
 
     ints: [check, nan, low, high]; reals: [low, high].
     """

@@ -57,7 +57,7 @@ def reduce(call: Call) -> None:
 
 
 def row_threads(n: int) -> int:
-    """Return the threads of a block that processes n elements: full warps."""
+    """Return the number of threads of a block that processes n elements, in full warps."""
     return min(max(32, -(-n // 128) * 32), 256)
 
 

@@ -54,7 +54,7 @@ class SGD(Optimizer, optim.SGD):
         return {s.key for s in self.update_of(group).states}
 
     def clipping_of(self, group: Mapping[str, Any]) -> ByNorm | None:
-        """Return the clipping of a group. nn.Graph calls this, and supports one rule for all steps only."""
+        """Return the clipping of a group for nn.Graph, which supports only one rule for all steps."""
         if group["momentum"] and group["dampening"]:
             raise no_rule("SGD(dampening), which is not of a parameter's first step,")
         return super().clipping_of(group)

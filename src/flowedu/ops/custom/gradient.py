@@ -93,9 +93,9 @@ def gradient_equation(sbp: str, ins: Sequence[str], outs: Sequence[str], arrays:
 
     A gradient without one of the letters is a partial sum over the axis of this letter.
 
-    Axes of two kinds cannot be split, so their letters become upper case: axes that no argument of `backward`
-    has, and axes over which an output that `backward` receives was summed. Each device would have only a
-    partial sum of such an output.
+    Axes of two kinds cannot be split, so their letters become upper case. The first kind are axes that no
+    array argument of `backward` has. The second kind are axes that were summed in an output that `backward`
+    receives, because each device would have only a partial sum of this output.
     """
     left, right = axes.parse(sbp, len(ins))
     term = {**dict(zip(outs, right)), **{f"d{n}": t for n, t in zip(outs, right)}, **dict(zip(ins, left))}

@@ -57,11 +57,11 @@ def custom_op(name: str, forward: Callable | None = None, backward: Callable | N
             the call.
         backward: function whose parameter names select its arguments: `d<output>` (the gradient of an
             output), inputs, outputs, and attributes. It returns one gradient per input, in order, or None for
-            an input without a gradient. `backward` can also be another custom op with such inputs. If that
-            op has a backward itself, second derivatives exist.
+            an input without a gradient. `backward` can also be another custom op with inputs of these names.
+            If that op has a backward itself, second derivatives exist.
         infer: function that returns a shape, or (shape, dtype), for each output. Its parameter names select
             attributes and inputs, which are passed as Specs (.shape, .dtype). Default: shapes follow from the
-            equation `sbp`, or are that of the first input if `sbp` is None.
+            equation `sbp`; if `sbp` is None, every output has the shape of the first input.
         sbp: axis equation, such as "ab,b->ab". Axes with lower-case letters may be split over devices (see
             flow.ops.define). Default: None, no axis may be split.
         inputs, attrs: names of the inputs, and {attribute: default}. Default: the parameters of `forward`;

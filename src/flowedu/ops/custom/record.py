@@ -92,7 +92,7 @@ def named(f: Callable, names: Sequence[str], positional: int | None = None) -> C
 
 
 def asking(op: str, what: str, f: Callable, known: Sequence[str]) -> tuple[tuple[str, ...], Callable]:
-    """Return the parameter names of `f`, which select its arguments, and `f` in the form for records."""
+    """Return the parameter names of `f`, which select its arguments, and a function of them for records."""
     ps = list(inspect.signature(f).parameters.values())
     bad = [p.name for p in ps if p.name not in known or p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
     if bad:

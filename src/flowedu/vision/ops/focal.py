@@ -13,7 +13,7 @@ def sigmoid_focal_loss(inputs: Tensor, targets: Tensor, alpha: float = 0.25, gam
     Args:
         inputs: logits, of any shape.
         targets: 0 or 1, same shape and dtype.
-        alpha: weight of targets 1; targets 0 have 1 - alpha; negative: no weights.
+        alpha: weight of targets 1; targets 0 have weight 1 - alpha. A negative value means no weights.
         gamma: exponent.
         reduction: "none", "mean", or "sum".
     """
