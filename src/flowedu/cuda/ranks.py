@@ -36,7 +36,10 @@ def place_of(p: placement, rank: int) -> int:
 
 
 def all_of(size: int) -> int:
-    """Return the number of ranks of placement.all("cuda"): the world size, or, for virtual ranks, that of GPUs."""
+    """Return the number of ranks of placement.all("cuda").
+
+    It is `size`, the world size. For a single virtual rank it is the number of GPUs, or 1 without a GPU.
+    """
     return devices.gpus() or 1 if size == 1 and current().name == "virtual" else size
 
 

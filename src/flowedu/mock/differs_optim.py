@@ -15,7 +15,10 @@ from flowedu.mock.insides import torch_optimizers, torch_schedules
 
 
 class Difference(NamedTuple):
-    """Default and position of a parameter in flow.optim and torch.optim, or another difference."""
+    """Default and position of a parameter in flow.optim and in torch.optim, or another difference.
+
+    A text is "" if the parameter is missing. `parameter` is "" for a difference without a parameter.
+    """
 
     parameter: str
     oneflow: str

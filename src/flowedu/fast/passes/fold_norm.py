@@ -17,7 +17,10 @@ from flowedu.ops.norm import batch_norm_infer
 
 
 def fold_norm(graph: Graph) -> str:
-    """Merge conv2d_last -> batch_norm_infer [-> relu or relu6] into one op if they have no other readers."""
+    """Merge conv2d_last -> batch_norm_infer [-> relu or relu6] into conv2d_last_norm.
+
+    The values between these ops must have no other readers.
+    """
     readers, outputs = graph.consumers(), set(graph.outputs)
 
     def only_reader(value: GraphValue) -> Node | None:

@@ -27,7 +27,10 @@ PIXELS = 48
 
 
 def inverted_residual(graph: Graph) -> str:
-    """Merge expand -> depthwise -> project (conv2d_last_norm) [-> add of x] if they have no other readers."""
+    """Merge expand -> depthwise -> project (conv2d_last_norm) [-> add of x] into inverted_residual.
+
+    The values between these ops must have no other readers.
+    """
     if not graph.keeps or kernels.ISA == "base" or any(node.mutates for node in graph.nodes):
         return ""
     readers, outputs = graph.consumers(), set(graph.outputs)
