@@ -91,7 +91,8 @@ def addmv(input: _Tensor, mat: _Tensor, vec: _Tensor, *, beta: Number = 1, alpha
     """Return beta * input + alpha * mat @ vec."""
 def addr(input: _Tensor, vec1: _Tensor, vec2: _Tensor, *, beta: Number = 1, alpha: Number = 1) -> _Tensor:
     """Return beta * input + alpha * outer(vec1, vec2)."""
-def adjoint(input: _Tensor) -> _Tensor: """Return a view with the last two axes exchanged; tensors are real."""
+def adjoint(input: _Tensor) -> _Tensor:
+    """Return a view with the last two axes exchanged, which is the adjoint because tensors are real."""
 def all(input: _Tensor, dim: Axes | None = None, keepdim: _bool = False) -> _Tensor: """Return True if no element is 0."""
 def allclose(input: _Tensor, other: _Tensor, *, rtol: _float = 1e-05, atol: _float = 1e-08, equal_nan: _bool = False) -> _bool:
     """Return True if all elements are close; see isclose."""
@@ -103,9 +104,9 @@ def aminmax(input: _Tensor, *, dim: Axes | None = None, keepdim: _bool = False) 
     """Return (minimum, maximum) of the elements."""
 def amp_white_identity(x, name=None) -> _Tensor: """Return `x` as a blob with its own name."""
 def any(input: _Tensor, dim: Axes | None = None, keepdim: _bool = False) -> _Tensor:
-    """Return True if an element is not 0."""
+    """Return True if at least one element is not 0."""
 def arange(start: Number, end: Number | None = None, step: Number = 1, *, dtype: _dtype | None = None, device: Device | None = None, requires_grad: _bool = False, placement: Placement | None = None, sbp: Sbp | None = None) -> _Tensor:
-    """Return the vector start, start + step, ... up to and without end."""
+    """Return the vector start, start + step, ..., which ends before `end`."""
 def arccos(input: _Tensor) -> _Tensor: """Return the arc cosine of x, in radians, for each element."""
 def arccosh(input: _Tensor) -> _Tensor: """Return the inverse hyperbolic cosine of x, for each element."""
 def arcsin(input: _Tensor) -> _Tensor: """Return the arc sine of x, in radians, for each element."""
@@ -115,9 +116,9 @@ def arctan2(input: _Tensor | Number, other: _Tensor | Number) -> _Tensor:
     """Return the angle of the point (other, input), in radians, for each element."""
 def arctanh(input: _Tensor) -> _Tensor: """Return the inverse hyperbolic tangent of x, for each element."""
 def argmax(input: _Tensor, dim: _int | None = None, keepdim: _bool = False) -> _Tensor:
-    """Return the int64 position of the maximum: the first of equals, or of NaNs."""
+    """Return the int64 position of the maximum, the first one of equal elements; NaN counts as the maximum."""
 def argmin(input: _Tensor, dim: _int | None = None, keepdim: _bool = False) -> _Tensor:
-    """Return the int64 position of the minimum: the first of equals, or of NaNs."""
+    """Return the int64 position of the minimum, the first one of equal elements; NaN counts as the minimum."""
 @overload
 def argsort(input: _Tensor, dim: _int = -1, descending: _bool = False, stable: _bool = True) -> _Tensor:
     """Return the int64 positions that sort x along an axis."""
@@ -125,12 +126,13 @@ def argsort(input: _Tensor, dim: _int = -1, descending: _bool = False, stable: _
 def argsort(input, axis: _int = -1, direction: str = 'ASCENDING', name=None) -> _Tensor:
     """Return the indices that sort `input` along an axis, as int32."""
 @overload
-def argwhere(input: _Tensor) -> _Tensor: """Return the positions of the elements that are not 0, int64 (count, axes)."""
+def argwhere(input: _Tensor) -> _Tensor:
+    """Return the positions of the elements that are not 0, as an int64 tensor (count, axes)."""
 @overload
 def argwhere(condition, dtype=None, name=None) -> _Tensor:
     """Return the indices of the elements that are not 0, one row per element."""
 def as_strided(input: _Tensor, size: Sequence[_int], stride: Sequence[_int], storage_offset: _int | None = None) -> _Tensor:
-    """Return a view of the memory of a contiguous tensor with any strides."""
+    """Return a view with the given sizes and strides over the memory of a contiguous tensor."""
 def as_tensor(data: Any, dtype: _dtype | None = None, device: Device | None = None) -> _Tensor:
     """Return a tensor of the data, without a copy if possible."""
 def asin(input: _Tensor) -> _Tensor: """Return the arc sine of x, in radians, for each element."""
@@ -149,7 +151,7 @@ def atleast_3d(*tensors: _Tensor | Sequence[_Tensor]) -> _Tensor:
 def baddbmm(input: _Tensor, batch1: _Tensor, batch2: _Tensor, *, beta: Number = 1, alpha: Number = 1) -> _Tensor:
     """Return beta * input + alpha * batch1 @ batch2."""
 def bartlett_window(window_length: _int, periodic: _bool = True, *, dtype: _dtype | None = None, device: Device | None = None, requires_grad: _bool = False, placement: Placement | None = None, sbp: Sbp | None = None) -> _Tensor:
-    """Return the triangle 1 - |2 k / n - 1| for k = 0, 1, ...: (window_length,)."""
+    """Return the triangle 1 - |2 k / n - 1| for k = 0, 1, ..., a vector (window_length,)."""
 def batch_gather(input, indices, name=None) -> _Tensor:
     """Gather parts of each batch: `y[b, j, ...] = input[b, indices[b, j], ...]`."""
 def bernoulli(input: _Tensor, p: _float | None = None, *, generator: _Generator | None = None) -> _Tensor:
@@ -161,7 +163,7 @@ def bitwise_and(input: _Tensor | Number, other: _Tensor | Number) -> _Tensor:
     """Compute bitwise_and of integers or bools, for each element."""
 def bitwise_left_shift(input: _Tensor | Number, other: _Tensor | Number) -> _Tensor:
     """Compute bitwise_left_shift of integers, for each element."""
-def bitwise_not(input: _Tensor) -> _Tensor: """Return ~x: the opposite of a bool, -1 - x of an integer."""
+def bitwise_not(input: _Tensor) -> _Tensor: """Return ~x, which is the opposite of a bool, and -1 - x for an integer."""
 def bitwise_or(input: _Tensor | Number, other: _Tensor | Number) -> _Tensor:
     """Compute bitwise_or of integers or bools, for each element."""
 def bitwise_right_shift(input: _Tensor | Number, other: _Tensor | Number) -> _Tensor:
@@ -169,7 +171,7 @@ def bitwise_right_shift(input: _Tensor | Number, other: _Tensor | Number) -> _Te
 def bitwise_xor(input: _Tensor | Number, other: _Tensor | Number) -> _Tensor:
     """Compute bitwise_xor of integers or bools, for each element."""
 def blackman_window(window_length: _int, periodic: _bool = True, *, dtype: _dtype | None = None, device: Device | None = None, requires_grad: _bool = False, placement: Placement | None = None, sbp: Sbp | None = None) -> _Tensor:
-    """Return 0.42 - 0.5 cos(2 pi k / n) + 0.08 cos(4 pi k / n) for k = 0, 1, ...: (window_length,)."""
+    """Return 0.42 - 0.5 cos(2 pi k / n) + 0.08 cos(4 pi k / n) for k = 0, 1, ..., a vector (window_length,)."""
 def block_diag(*tensors: _Tensor) -> _Tensor: """Return a block-diagonal matrix."""
 def bmm(input: _Tensor, mat2: _Tensor) -> _Tensor: """Return the products of two batches of matrices."""
 bool: _dtype
@@ -184,11 +186,11 @@ def broadcast_sub(x, y, name=None) -> _Tensor: """Compute subtract elementwise, 
 def broadcast_tensors(*tensors: _Tensor | Sequence[_Tensor]) -> list[_Tensor]:
     """Return views of the tensors in their common shape."""
 def broadcast_to(input: _Tensor, size: Sequence[_int]) -> _Tensor:
-    """Return a view broadcast to a shape; the same as expand."""
+    """Return a view that is broadcast to a shape, like expand."""
 def broadcast_to_compatible_with(x, compatible: Sequence, name=None) -> _Tensor:
     """Broadcast `x` to the shape that `x` and all blobs of `compatible` broadcast to."""
 def bucketize(input: _Tensor | Number, boundaries: _Tensor, *, out_int32: _bool = False, right: _bool = False) -> _Tensor:
-    """Return the number of the bucket between boundaries of each value."""
+    """Return the index of the bucket that contains each value; `boundaries` separates the buckets."""
 def can_cast(from_: _dtype, to: _dtype) -> _bool:
     """Return True if an in-place op may write a result of dtype `from_` into `to`."""
 def cartesian_prod(*tensors: _Tensor) -> _Tensor: """Return all combinations of elements of vectors, one row each."""
@@ -199,7 +201,7 @@ def cast_to_static_shape(x, name=None) -> _Tensor: """Return `x` as a blob with 
 def cat(tensors: Sequence, dim: _int = 0) -> _Tensor: """Concatenate tensors along an axis."""
 def cdist(x1: _Tensor, x2: _Tensor, p: _float = 2.0, compute_mode: str | None = None) -> _Tensor:
     """Return the p-norm distance of every row of x1 to every row of x2."""
-def ceil(input: _Tensor) -> _Tensor: """Return the smallest integer from x on, for each element."""
+def ceil(input: _Tensor) -> _Tensor: """Return the smallest integer that is at least x, for each element."""
 def chain_matmul(*matrices: _Tensor) -> _Tensor: """Return the product of one matrix or more."""
 channels_last: _memory_format
 channels_last_3d: _memory_format
@@ -209,7 +211,7 @@ def cholesky_inverse(input: _Tensor, upper: _bool = False) -> _Tensor:
     """Return the inverse of A from its Cholesky factor."""
 def cholesky_solve(input: _Tensor, input2: _Tensor, upper: _bool = False) -> _Tensor: """Return X with A @ X = input."""
 def chunk(input: _Tensor, chunks: _int, dim: _int = 0) -> tuple[_Tensor, ...]:
-    """Return at most `chunks` pieces along an axis, of one size except the last."""
+    """Return at most `chunks` pieces along an axis, which have equal sizes except for the last one."""
 @overload
 def clamp(input: _Tensor, min: _Tensor | Number | None = None, max: _Tensor | Number | None = None) -> _Tensor:
     """Limit each element to [min, max]."""
@@ -236,7 +238,7 @@ def column_stack(tensors: Sequence) -> _Tensor: """Concatenate vectors as column
 def combinations(input: _Tensor, r: _int = 2, with_replacement: _bool = False) -> _Tensor:
     """Return all combinations of r elements of a vector, one row each."""
 def combined_margin_loss(x: _Tensor, label: _Tensor, m1: _float = 1.0, m2: _float = 0.0, m3: _float = 0.0, name=None) -> _Tensor:
-    """Return cosines with a margin for the label of each row: cos(m1 * acos(x) + m2) - m3."""
+    """Return x, with the cosine of each row's label replaced by cos(m1 * acos(x) + m2) - m3."""
 @overload
 def concat(tensors: Sequence, dim: _int = 0) -> _Tensor: """Concatenate tensors along an axis."""
 @overload
@@ -267,15 +269,15 @@ def count_nonzero(input: _Tensor, dim: Axes | None = None) -> _Tensor:
     """Return the int64 number of elements that are not 0."""
 def count_not_finite(x, name=None) -> _Tensor: """Count the elements that are infinite or NaN."""
 def cov(input: _Tensor, *, correction: _int = 1, fweights: _Tensor | None = None, aweights: _Tensor | None = None) -> _Tensor:
-    """Return the covariances of the rows: (variables, observations) to (variables, variables)."""
+    """Return the covariances of the rows, of shape (variables, variables)."""
 def cross(input: _Tensor, other: _Tensor, dim: _int | None = None) -> _Tensor:
     """Return the cross product along an axis of size 3."""
 def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank: _int = 0, reduction: str = 'mean', zero_infinity: _bool = False, name=None) -> _Tensor:
     """Compute the loss of connectionist temporal classification (CTC)."""
 def cummax(input: _Tensor, dim: _int) -> _return_types.cummax:
-    """Return (values, indices) of the largest element up to each one."""
+    """Return (values, indices) of the largest element up to each index."""
 def cummin(input: _Tensor, dim: _int) -> _return_types.cummin:
-    """Return (values, indices) of the smallest element up to each one."""
+    """Return (values, indices) of the smallest element up to each index."""
 def cumprod(input: _Tensor, dim: _int, *, dtype: _dtype | None = None) -> _Tensor:
     """Return the running product along an axis; integers give int64."""
 def cumsum(input: _Tensor, dim: _int, *, dtype: _dtype | None = None) -> _Tensor:
@@ -298,11 +300,11 @@ def diag(input: _Tensor, diagonal: _int = 0) -> _Tensor:
 def diag(x, diagonal: _int = 0, name=None) -> _Tensor:
     """Return the diagonal of a matrix, or a square matrix with a given diagonal."""
 def diag_embed(input: _Tensor, offset: _int = 0, dim1: _int = -2, dim2: _int = -1) -> _Tensor:
-    """Return matrices with the last axis of the input on their diagonals, zeros elsewhere."""
+    """Return matrices with the last axis of the input on their diagonals, and zeros elsewhere."""
 def diagflat(input: _Tensor, offset: _int = 0) -> _Tensor:
-    """Return a square matrix with all elements on its diagonal, zeros elsewhere."""
+    """Return a square matrix with all elements on its diagonal, and zeros elsewhere."""
 def diagonal(input: _Tensor, offset: _int = 0, dim1: _int = 0, dim2: _int = 1) -> _Tensor:
-    """Return a view of the diagonals of two axes, as the last axis."""
+    """Return a view in which the diagonal of two axes replaces them as a new last axis."""
 def diff(input: _Tensor, n: _int = 1, dim: _int = -1, prepend: _Tensor | None = None, append: _Tensor | None = None) -> _Tensor:
     """Return the n-th difference of neighbors along an axis."""
 def digamma(input: _Tensor) -> _Tensor: """Return the derivative of lgamma, for each element."""
@@ -340,7 +342,7 @@ def erfinv(input: _Tensor) -> _Tensor: """Return the inverse of the error functi
 def exp(input: _Tensor) -> _Tensor: """Return exp(x), for each element."""
 def exp2(input: _Tensor) -> _Tensor: """Return 2 to the power x, for each element."""
 def expand(input: _Tensor, *sizes_: Sizes, size: Sequence[_int] | None = None) -> _Tensor:
-    """Return a view broadcast to a shape; axes of size 1 are repeated without memory."""
+    """Return a view that is broadcast to a shape; axes of size 1 are repeated without a copy."""
 def expand_dims(x, axis: _int, name=None) -> _Tensor: """Insert an axis of size 1 at position `axis`."""
 def explain(x, *args, **kwargs) -> None:
     """Print the candidate signatures, the bytes that each would move, the choice, and the reason for it."""
@@ -367,13 +369,13 @@ float16: _dtype
 float32: _dtype
 float64: _dtype
 def float_power(input: _Tensor | Number, exponent: _Tensor | Number) -> _Tensor: """Return input ** exponent in float64."""
-def floor(input: _Tensor) -> _Tensor: """Return the largest integer up to x, for each element."""
+def floor(input: _Tensor) -> _Tensor: """Return the largest integer that is at most x, for each element."""
 def floor_divide(input: _Tensor | Number, other: _Tensor | Number) -> _Tensor:
     """Return input / other, rounded down, for each element."""
 def fmax(input: _Tensor | Number, other: _Tensor | Number) -> _Tensor:
-    """Return the larger of two elements; NaN loses against a number."""
+    """Return the larger of two elements; if one of them is NaN, return the other."""
 def fmin(input: _Tensor | Number, other: _Tensor | Number) -> _Tensor:
-    """Return the smaller of two elements; NaN loses against a number."""
+    """Return the smaller of two elements; if one of them is NaN, return the other."""
 def fmod(input: _Tensor | Number, other: _Tensor | Number) -> _Tensor:
     """Return the remainder of input / other, with the sign of input, for each element."""
 def frac(input: _Tensor) -> _Tensor: """Return x - trunc(x) for each element."""
@@ -401,8 +403,7 @@ def gen_tensor_buffer(shape: Sequence[_int], shape_list: Sequence[Sequence[_int]
 def ger(input: _Tensor, vec2: _Tensor) -> _Tensor: """Return the products of all pairs of elements of two vectors."""
 def get_all_variables() -> dict[str, Variable]:
     """Return {name: live variable} with .shape, .dtype, and .numpy(), including optimizer state."""
-def get_default_dtype() -> _dtype:
-    """Return the dtype of tensors made from Python floats: float32 or set_default_dtype's."""
+def get_default_dtype() -> _dtype: """Return the dtype of tensors made from Python floats; float32 by default."""
 def get_num_threads() -> _int: """Return the number of threads that kernels may use."""
 def get_rng_state() -> _Tensor: """Return the state of the default generator, a uint8 tensor."""
 def get_variable(name: str, shape=None, dtype=..., initializer=None, regularizer=None, trainable: _bool | None = None, model_name: str | None = None, random_seed: _int | None = None, parallel_distribution=None, distribute=None, reuse: _bool = True) -> _Tensor:
@@ -415,7 +416,7 @@ def glorot_normal_initializer(data_format: str = '') -> Initializer:
 def glorot_uniform_initializer(data_format: str = '') -> Initializer:
     """Return an initializer with a uniform distribution of variance 1 / fan_avg (Glorot and Bengio 2010)."""
 def grad(outputs: Sequence[_Tensor] | _Tensor, inputs: Sequence[_Tensor] | _Tensor, grad_outputs: Sequence[_Tensor] | _Tensor | None = None, retain_graph: _bool | None = None, create_graph: _bool = False, only_inputs: _bool = True, allow_unused: _bool | None = None, is_grads_batched: _bool = False, materialize_grads: _bool = False) -> tuple[_Tensor, ...]:
-    """Return the gradients of outputs with respect to inputs as a tuple; `.grad` is not changed."""
+    """Return a tuple of the gradients of outputs with respect to inputs; `.grad` is not changed."""
 def greater(input: _Tensor | Number, other: _Tensor | Number) -> _Tensor:
     """Return input > other, as a bool for each element."""
 def greater_equal(input: _Tensor | Number, other: _Tensor | Number) -> _Tensor:
@@ -423,18 +424,18 @@ def greater_equal(input: _Tensor | Number, other: _Tensor | Number) -> _Tensor:
 def gt(input: _Tensor | Number, other: _Tensor | Number) -> _Tensor: """Return input > other, as a bool for each element."""
 half: _dtype
 def hamming_window(window_length: _int, periodic: _bool = True, alpha: _float = 0.54, beta: _float = 0.46, *, dtype: _dtype | None = None, device: Device | None = None, requires_grad: _bool = False, placement: Placement | None = None, sbp: Sbp | None = None) -> _Tensor:
-    """Return alpha - beta cos(2 pi k / n) for k = 0, 1, ...: (window_length,)."""
+    """Return alpha - beta cos(2 pi k / n) for k = 0, 1, ..., a vector (window_length,)."""
 def hann_window(window_length: _int, periodic: _bool = True, *, dtype: _dtype | None = None, device: Device | None = None, requires_grad: _bool = False, placement: Placement | None = None, sbp: Sbp | None = None) -> _Tensor:
-    """Return 0.5 - 0.5 cos(2 pi k / n) for k = 0, 1, ...: (window_length,)."""
-def has_threads() -> _bool: """Return False if the compiler has no OpenMP."""
+    """Return 0.5 - 0.5 cos(2 pi k / n) for k = 0, 1, ..., a vector (window_length,)."""
+def has_threads() -> _bool: """Return True if the kernels were compiled with OpenMP."""
 def heaviside(input: _Tensor, values: _Tensor | Number) -> _Tensor:
     """Return 0 for negative elements, 1 for positive ones, and `values` for 0."""
 def hierarchical_parallel_cast(input, parallel_hierarchy=None, parallel_distribution=None, grad_mode=None, grad_parallel_hierarchy=None, grad_parallel_distribution=None, name: str | None = None) -> _Tensor:
     """Convert a blob to a layout on a grid of the placement's devices."""
 def histc(input: _Tensor, bins: _int = 100, min: _float = 0, max: _float = 0) -> _Tensor:
-    """Return the number of elements in each of several equal bins."""
+    """Return the number of elements in each of several bins of equal width."""
 def hsplit(input: _Tensor, indices_or_sections: _int | Sequence[_int] | _Tensor) -> tuple[_Tensor, ...]:
-    """Return views of pieces along axis 1 (for vectors along axis 0)."""
+    """Return views of pieces along axis 1, or along axis 0 of a vector."""
 def hstack(tensors: Sequence) -> _Tensor: """Concatenate tensors along the second axis (vectors along the first)."""
 def hypot(input: _Tensor | Number, other: _Tensor | Number) -> _Tensor:
     """Return sqrt(input^2 + other^2), without overflow, for each element."""
@@ -458,16 +459,16 @@ def in_top_k(targets, predictions, k: _int, name=None) -> _Tensor:
 def index_add(input: _Tensor, dim: _int, index: _Tensor, source: _Tensor, *, alpha: Number = 1) -> _Tensor:
     """Return x with alpha * source added to the slices that the index selects."""
 def index_copy(input: _Tensor, dim: _int, index: _Tensor, source: _Tensor) -> _Tensor:
-    """Return x with the slices that the index selects replaced by those of the source."""
+    """Return a copy of x in which the slices of the source replace the slices that the index selects."""
 def index_fill(input: _Tensor, dim: _int, index: _Tensor, value: _Tensor | Number) -> _Tensor:
-    """Return x with the slices that the index selects filled with a number."""
+    """Return a copy of x in which a number fills the slices that the index selects."""
 def index_put(input: _Tensor, indices: Sequence[_Tensor], values: _Tensor | Number, accumulate: _bool = False) -> _Tensor:
-    """Return x with x[indices] = values, out of place."""
+    """Return a copy of x after x[indices] = values."""
 def index_select(input: _Tensor, dim: _int, index: _Tensor) -> _Tensor:
     """Return the slices along an axis that a vector of indices selects."""
 inf: _float
 def initial_seed() -> _int: """Return the last seed of the default generator."""
-def inner(input: _Tensor, other: _Tensor) -> _Tensor: """Return the products summed over the last axes of both tensors."""
+def inner(input: _Tensor, other: _Tensor) -> _Tensor: """Return the sums of products along the last axes of both tensors."""
 int: _dtype
 int16: _dtype
 int32: _dtype
@@ -483,7 +484,7 @@ def isclose(input: _Tensor, other: _Tensor, *, rtol: _float = 1e-05, atol: _floa
     """Return True where |input - other| <= atol + rtol * |other|."""
 def isfinite(input: _Tensor) -> _Tensor: """Return True where an element is neither NaN nor infinite."""
 def isin(elements: _Tensor | Number, test_elements: _Tensor | Number, *, assume_unique: _bool = False, invert: _bool = False) -> _Tensor:
-    """Return True for elements that are among the test elements."""
+    """Return True for each element that is equal to one of the test elements."""
 def isinf(input: _Tensor) -> _Tensor: """Return True where an element is infinity or -infinity."""
 def isnan(input: _Tensor | Number) -> _Tensor: """Return True where an element is NaN."""
 def isneginf(input: _Tensor) -> _Tensor: """Return True where an element is -infinity."""
@@ -491,7 +492,7 @@ def isposinf(input: _Tensor) -> _Tensor: """Return True where an element is infi
 def kaiming_initializer(shape: tuple[_int, ...], distribution: str = 'random_normal', mode: str = 'fan_in', nonlinearity: str | None = 'leaky_relu', negative_slope: _float = 0.0, data_format: str = 'NCHW') -> Initializer:
     """Return an initializer with mean 0 and standard deviation gain / sqrt(fan) (He et al. 2015)."""
 def kaiser_window(window_length: _int, periodic: _bool = True, beta: _float = 12.0, *, dtype: _dtype | None = None, device: Device | None = None, requires_grad: _bool = False, placement: Placement | None = None, sbp: Sbp | None = None) -> _Tensor:
-    """Return I0(beta sqrt(1 - (2 k / n - 1)^2)) / I0(beta) for k = 0, 1, ...: (window_length,)."""
+    """Return I0(beta sqrt(1 - (2 k / n - 1)^2)) / I0(beta) for k = 0, 1, ..., a vector (window_length,)."""
 def kron(input: _Tensor, other: _Tensor) -> _Tensor: """Return the Kronecker product."""
 def kthvalue(input: _Tensor, k: _int, dim: _int = -1, keepdim: _bool = False) -> _return_types.kthvalue:
     """Return (values, indices) of the k-th smallest element along an axis."""
@@ -525,14 +526,14 @@ def logaddexp(input: _Tensor | Number, other: _Tensor | Number) -> _Tensor:
 def logaddexp2(input: _Tensor | Number, other: _Tensor | Number) -> _Tensor:
     """Return log2(2^input + 2^other), without overflow."""
 def logcumsumexp(input: _Tensor, dim: _int) -> _Tensor: """Return log(cumsum(exp(x))) along an axis, without overflow."""
-def logdet(input: _Tensor) -> _Tensor: """Return the logarithm of each determinant; NaN if it is negative."""
+def logdet(input: _Tensor) -> _Tensor: """Return the logarithm of each determinant, or NaN for a negative determinant."""
 def logical_and(input: _Tensor | Number, other: _Tensor | Number) -> _Tensor:
     """Return True if both are not 0, as a bool for each element."""
 def logical_not(input: _Tensor) -> _Tensor: """Return True where an element is 0."""
 def logical_or(input: _Tensor | Number, other: _Tensor | Number) -> _Tensor:
-    """Return True if one of both is not 0, as a bool for each element."""
+    """Return True if input or other is not 0, as a bool for each element."""
 def logical_xor(input: _Tensor | Number, other: _Tensor | Number) -> _Tensor:
-    """Return True if exactly one of both is not 0, as a bool for each element."""
+    """Return True if exactly one operand is not 0, as a bool for each element."""
 def logit(input: _Tensor, eps: _float | None = None) -> _Tensor: """Return log(x / (1 - x)) for each element."""
 def logspace(start: _float, end: _float, steps: _int, base: _float = 10.0, *, dtype: _dtype | None = None, device: Device | None = None, requires_grad: _bool = False, placement: Placement | None = None, sbp: Sbp | None = None) -> _Tensor:
     """Return a vector of powers with evenly spaced exponents, from base^start to base^end."""
@@ -549,7 +550,7 @@ def masked_fill(input: _Tensor, mask: _Tensor, value: _Tensor | Number) -> _Tens
 def masked_fill(x, mask, value: _float, name=None) -> _Tensor:
     """Replace elements of `x` by a value where the mask is not 0."""
 def masked_scatter(input: _Tensor, mask: _Tensor, source: _Tensor) -> _Tensor:
-    """Return x with the elements where the mask is True replaced, in order, by those of the source."""
+    """Return a copy of x in which the elements of the source, in order, replace those where the mask is True."""
 def masked_select(input: _Tensor, mask: _Tensor) -> _Tensor: """Return the elements where the mask is True, as a vector."""
 @overload
 def matmul(input: _Tensor, other: _Tensor) -> _Tensor: """Return the matrix product; batch axes broadcast."""
@@ -558,7 +559,7 @@ def matmul(a, b, transpose_a: _bool = False, transpose_b: _bool = False, alpha: 
     """Return alpha * op(a) @ op(b), where op transposes the last two axes if the flag is set."""
 def matrix_exp(input: _Tensor) -> _Tensor: """Return 1 + A + A @ A / 2 + ... of each square matrix A."""
 def matrix_power(input: _Tensor, n: _int) -> _Tensor:
-    """Return x @ x @ ... @ x, or the power of the inverse for a negative exponent."""
+    """Return the matrix power x @ x @ ... @ x; a negative exponent gives a power of the inverse."""
 @overload
 def max(input: _Tensor, dim: _Tensor | None = None, keepdim: _bool = False) -> _Tensor:
     """Return the maximum of all elements, along an axis, or of two tensors."""
@@ -568,13 +569,13 @@ def max(input: _Tensor, dim: _int, keepdim: _bool = False) -> _return_types.max:
 def maximum(input: _Tensor | Number, other: _Tensor | Number) -> _Tensor:
     """Return the larger element, or NaN if one is NaN, for each element."""
 def mean(input: _Tensor, dim: Axes | None = None, keepdim: _bool = False, *, dtype: _dtype | None = None) -> _Tensor:
-    """Return the mean of the elements; NaN for none."""
+    """Return the mean of the elements, or NaN for a tensor without elements."""
 @overload
 def median(input: _Tensor, dim: _Tensor | None = None, keepdim: _bool = False) -> _Tensor:
-    """Return the median, the smaller of two middle elements; NaN if an element is NaN."""
+    """Return the median, or NaN if an element is NaN."""
 @overload
 def median(input: _Tensor, dim: _int, keepdim: _bool = False) -> _return_types.median:
-    """Return the median, the smaller of two middle elements; NaN if an element is NaN."""
+    """Return the median, or NaN if an element is NaN."""
 def memory_stats() -> dict: """Return the bytes in use by arrays (`live`) and the bytes held for reuse (`cached`)."""
 def meshgrid(*tensors: _Tensor | Sequence[_Tensor], indexing: str = 'ij') -> tuple[_Tensor, ...]:
     """Return the coordinates of a grid."""
@@ -589,7 +590,7 @@ def minimum(input: _Tensor | Number, other: _Tensor | Number) -> _Tensor:
 def mish(input: _Tensor) -> _Tensor: """Return x * tanh(softplus(x)), for each element."""
 def mm(input: _Tensor, mat2: _Tensor) -> _Tensor: """Return the product of two matrices."""
 def mode(input: _Tensor, dim: _int = -1, keepdim: _bool = False) -> _return_types.mode:
-    """Return (values, indices) of the most frequent element along an axis, the smallest of several."""
+    """Return (values, indices) of the most frequent element along an axis."""
 def moveaxis(input: _Tensor, source: Axes, destination: Axes) -> _Tensor:
     """Move axes to other positions; the other axes keep their order."""
 def movedim(input: _Tensor, source: Axes, destination: Axes) -> _Tensor:
@@ -599,7 +600,7 @@ def mul(input: _Tensor | Number, other: _Tensor | Number) -> _Tensor: """Return 
 def multi_count_not_finite(x: Sequence, name=None) -> _Tensor:
     """Count the elements of several blobs that are infinite or NaN."""
 def multinomial(input: _Tensor, num_samples: _int, replacement: _bool = False, *, generator: _Generator | None = None) -> _Tensor:
-    """Return int64 positions drawn with the weights in each row."""
+    """Draw int64 positions in each row, with probabilities proportional to the weights."""
 def multiply(input: _Tensor | Number, other: _Tensor | Number) -> _Tensor: """Return input * other, for each element."""
 def mv(input: _Tensor, vec: _Tensor) -> _Tensor: """Return the product of a matrix and a vector."""
 nan: _float
@@ -619,16 +620,16 @@ def nms(boxes: _Tensor, scores: _Tensor, iou_threshold: _float) -> _Tensor:
     """Return the int64 indices of the boxes to keep, the best first (non-maximum suppression)."""
 @overload
 def nonzero(input: _Tensor, *, as_tuple: Literal[False] = False) -> _Tensor:
-    """Return the positions of the elements that are not 0, int64 (count, axes)."""
+    """Return the positions of the elements that are not 0, as an int64 tensor (count, axes)."""
 @overload
 def nonzero(input: _Tensor, *, as_tuple: Literal[True]) -> tuple[_Tensor, ...]:
-    """Return the positions of the elements that are not 0, int64 (count, axes)."""
+    """Return the positions of the elements that are not 0, as an int64 tensor (count, axes)."""
 @overload
 def nonzero(a, name=None) -> _Tensor: """Return the indices of the elements that are not 0, one column per element."""
 def norm(input: _Tensor, p: Number | str = 'fro', dim: Axes | None = None, keepdim: _bool = False, dtype: _dtype | None = None) -> _Tensor:
     """Return the p-norm of the elements."""
 def normal(mean: _Tensor | _float, std: _Tensor | _float = 1.0, size: _int | Sequence[_int] | None = None, *, generator: _Generator | None = None, dtype: _dtype | None = None, device: Device | None = None, requires_grad: _bool = False, placement: Placement | None = None, sbp: Sbp | None = None) -> _Tensor:
-    """Return normal random numbers: normal(mean, std, size), or one per element of the tensors mean and std."""
+    """Return normal random numbers, of shape `size` or one for each element of the tensors mean and std."""
 def not_equal(input: _Tensor | Number, other: _Tensor | Number) -> _Tensor:
     """Return input != other, as a bool for each element."""
 def numel(input: _Tensor) -> _int: """Return the number of elements."""
@@ -670,17 +671,17 @@ def permute(input: _Tensor, *dims_: Sizes, dims: Sequence[_int] | None = None) -
 pi: _float
 def pinverse(input: _Tensor, rcond: _float = 1e-15) -> _Tensor: """Return flow.linalg.pinv(input, rcond)."""
 def poisson(input: _Tensor, generator: _Generator | None = None) -> _Tensor:
-    """Return Poisson random numbers; not in graphs."""
+    """Return Poisson random numbers; not supported in graphs."""
 def positive(input: _Tensor) -> _Tensor: """Return the tensor itself."""
 def pow(input: _Tensor | Number, exponent: _Tensor | Number) -> _Tensor: """Return input ** exponent."""
 preserve_format: _memory_format
 def prod(input: _Tensor, dim: Axes | None = None, keepdim: _bool = False, *, dtype: _dtype | None = None) -> _Tensor:
     """Return the prod of the elements."""
 def promote_types(type1: _dtype, type2: _dtype) -> _dtype:
-    """Return the smallest dtype that holds both: promote_types(int32, float16) is float16."""
+    """Return the dtype to which two dtypes are promoted, such as float16 for int32 and float16."""
 def qr(input: _Tensor, some: _bool = True) -> _return_types.qr: """Return flow.linalg.qr(input), an older form."""
 def quantile(input: _Tensor, q: _Tensor | _float | Sequence[_float], dim: _int | None = None, keepdim: _bool = False, *, interpolation: str = 'linear') -> _Tensor:
-    """Return quantiles; NaN if an element is NaN."""
+    """Return quantiles, or NaN if an element is NaN."""
 def rad2deg(input: _Tensor) -> _Tensor: """Convert radians to degrees."""
 def rand(*size: Sizes, generator: _Generator | None = None, dtype: _dtype | None = None, device: Device | None = None, requires_grad: _bool = False, placement: Placement | None = None, sbp: Sbp | None = None) -> _Tensor:
     """Return uniform random numbers in [0, 1)."""
@@ -711,14 +712,14 @@ def relu(input: _Tensor) -> _Tensor: """Return max(x, 0), for each element."""
 def remainder(input: _Tensor | Number, other: _Tensor | Number) -> _Tensor:
     """Return the remainder of input / other, with the sign of other, for each element."""
 def renorm(input: _Tensor, p: _float, dim: _int, maxnorm: _float) -> _Tensor:
-    """Scale down every slice along an axis whose p-norm exceeds maxnorm."""
+    """Scale down the slices along an axis, so that the p-norm of each is at most maxnorm."""
 def repeat(*args, **kwargs) -> _Tensor: """OneFlow's repeat gives a blob to several micro-batches."""
 def repeat_interleave(input: _Tensor, repeats: _Tensor | _int | None = None, dim: _int | None = None, *, output_size: _int | None = None) -> _Tensor:
     """Repeat every element, or every slice along an axis, several times in a row."""
 def replication_pad2d(x, padding: _int | Sequence[_int], name=None) -> _Tensor: """Pad images by repeating their edge."""
 @overload
 def reshape(input: _Tensor, *sizes_: Sizes, shape: Sequence[_int] | None = None) -> _Tensor:
-    """Return the elements in another shape, as a view if the strides allow it, else as a copy."""
+    """Return the elements in another shape, as a view if the strides allow it, and else as a copy."""
 @overload
 def reshape(x, shape: Sequence[_int], name=None) -> _Tensor: """Return the elements of `x` in another shape."""
 def reshape_like(x, like, name=None) -> _Tensor: """Return the elements of `x` in the shape of `like`."""
@@ -743,25 +744,25 @@ def save(obj: Any, path: str | Any | IO[bytes], global_dst_rank: _int | None = N
 def scatter(input: _Tensor, dim: _int, index: _Tensor, src: _Tensor | Number, *, reduce: str | None = None) -> _Tensor:
     """Return x with x[index[i, j], j] = src[i, j] for dim 0, and so on."""
 def scatter_add(input: _Tensor, dim: _int, index: _Tensor, src: _Tensor) -> _Tensor:
-    """Return x with src[i, j] added to x[index[i, j], j] for dim 0, and so on; duplicates add up."""
+    """Return x with src[i, j] added to x[index[i, j], j] for dim 0, and so on; repeated indices add up."""
 def scatter_nd(indices, updates, shape: Sequence[_int], name=None) -> _Tensor:
     """Add parts of `updates` into zeros at the positions that the rows of `indices` select."""
 def scatter_reduce(input: _Tensor, dim: _int, index: _Tensor, src: _Tensor, reduce: str, *, include_self: _bool = True) -> _Tensor:
-    """Return x with all src elements of one position reduced; not in graphs."""
+    """Return x with all src elements of the same position combined by `reduce`; not supported in graphs."""
 def searchsorted(sorted_sequence: _Tensor, input: _Tensor | Number, *, out_int32: _bool = False, right: _bool = False, side: str | None = None, sorter: _Tensor | None = None) -> _Tensor:
     """Return the position at which each value would be inserted into a sorted sequence."""
 def seed() -> _int: """Set an unpredictable seed of the default generators and return it."""
 def select(input: _Tensor, dim: _int, index: _int) -> _Tensor:
     """Return a view of one position along an axis, without that axis."""
 def select_scatter(input: _Tensor, src: _Tensor, dim: _int, index: _int) -> _Tensor:
-    """Return x with one position along an axis replaced by src."""
+    """Return a copy of x in which src replaces the slice at one position along an axis."""
 def selu(input: _Tensor) -> _Tensor:
     """Return the scaled exponential linear unit of each element; see nn.functional.selu."""
 def set_cache(enabled: _bool) -> None: """Enable or disable the cache of freed blocks."""
 def set_default_dtype(d: _dtype) -> None: """Set the dtype of tensors made from Python floats."""
 def set_num_threads(n) -> None: """Set the number of threads of kernels."""
 def set_printoptions(precision: _int | None = None, threshold: _float | None = None, edgeitems: _int | None = None, linewidth: _int | None = None, profile: str | None = None, sci_mode: _bool | None = None) -> None:
-    """Set the form in which tensors are printed."""
+    """Set the form in which tensors are printed; None keeps an option, except for sci_mode."""
 def set_rng_state(new_state: _Tensor) -> None: """Restore a state of the default generator."""
 def sgn(input: _Tensor) -> _Tensor: """Return -1, 0, or 1, the sign of x, for each element."""
 short: _dtype
@@ -777,7 +778,7 @@ def sinh(input: _Tensor) -> _Tensor: """Return the hyperbolic sine of x, for eac
 def slice(x, begin: Sequence[_int], size: Sequence[_int], name=None) -> _Tensor:
     """Return `x[begin : begin + size]` along every axis."""
 def slice_scatter(input: _Tensor, src: _Tensor, dim: _int = 0, start: _int | None = None, end: _int | None = None, step: _int = 1) -> _Tensor:
-    """Return x with x[start:end:step] along an axis replaced by src."""
+    """Return a copy of x in which src replaces x[start:end:step] along an axis."""
 def slice_update(x, update, slice_tup_list: Sequence[Sequence[_int | None]], name=None) -> _Tensor:
     """Return `x` with `x[start:stop:step, ...]` replaced by `update`."""
 def slice_v2(x, slice_tup_list: Sequence[Sequence[_int | None]], name=None) -> _Tensor:
@@ -808,7 +809,7 @@ def stack(tensors: Sequence, dim: _int = 0) -> _Tensor: """Join tensors along a 
 @overload
 def stack(inputs: Sequence, axis: _int = 0, name=None) -> _Tensor: """Concatenate blobs along a new axis."""
 def std(input: _Tensor, dim: Axes | None = None, unbiased: _bool | None = None, keepdim: _bool = False, *, correction: _float | None = None) -> _Tensor:
-    """Return the standard deviation, the square root of var; for equal elements it and its gradient are 0."""
+    """Return the standard deviation, the square root of var."""
 def std_mean(input: _Tensor, dim: Axes | None = None, unbiased: _bool | None = None, keepdim: _bool = False, *, correction: _float | None = None) -> tuple[_Tensor, _Tensor]:
     """Return (standard deviation, mean); see std."""
 def sub(input: _Tensor | Number, other: _Tensor | Number, *, alpha: Number = 1) -> _Tensor:
@@ -855,9 +856,9 @@ def tensor_to_tensor_buffer(x, instance_dims: _int, name=None) -> _Tensor:
 def tensordot(a: _Tensor, b: _Tensor, dims: _int | Sequence[Axes] = 2) -> _Tensor:
     """Return products summed over several axes."""
 def tile(input: _Tensor, *dims_: Sizes, dims: Sequence[_int] | None = None) -> _Tensor:
-    """Repeat the tensor along its axes; missing counts in front are 1."""
+    """Repeat the tensor along its axes."""
 def to(self: _Tensor, *args: Any, dtype: _dtype | None = None, device: Device | None = None, other: _Tensor | None = None, non_blocking: _bool = False, copy: _bool = False, memory_format: _memory_format | None = None) -> _Tensor:
-    """Return this tensor with another dtype or on another device; itself if nothing changes."""
+    """Return this tensor with another dtype or on another device, or the tensor itself if nothing changes."""
 def to_global(*args: Any, **kwargs: Any) -> _Tensor: """See help(flowedu.core.sbp.tensor.shards.to_global)."""
 def to_local(*args: Any, **kwargs: Any) -> _Tensor: """See help(flowedu.core.sbp.tensor.shards.to_local)."""
 def topk(input: _Tensor, k: _int, dim: _int = -1, largest: _bool = True, sorted: _bool = True) -> _return_types.topk:
@@ -879,7 +880,7 @@ def tril(input: _Tensor, diagonal: _int = 0) -> _Tensor:
 def tril(x, diagonal: _int = 0, fill_value: _float = 0, name=None) -> _Tensor:
     """Return the lower triangle of each matrix."""
 def tril_indices(row: _int, col: _int, offset: _int = 0, *, dtype: _dtype = ..., device: Device | None = None, placement: Placement | None = None, sbp: Sbp | None = None) -> _Tensor:
-    """Return the row and column indices of a lower triangle, (2, n)."""
+    """Return the row and column indices of the n elements of a lower triangle, as a tensor (2, n)."""
 @overload
 def triu(input: _Tensor, diagonal: _int = 0) -> _Tensor:
     """Return the upper triangle of each matrix, with zeros below it."""
@@ -887,7 +888,7 @@ def triu(input: _Tensor, diagonal: _int = 0) -> _Tensor:
 def triu(x, diagonal: _int = 0, fill_value: _float = 0, name=None) -> _Tensor:
     """Return the upper triangle of each matrix."""
 def triu_indices(row: _int, col: _int, offset: _int = 0, *, dtype: _dtype = ..., device: Device | None = None, placement: Placement | None = None, sbp: Sbp | None = None) -> _Tensor:
-    """Return the row and column indices of an upper triangle, (2, n)."""
+    """Return the row and column indices of the n elements of an upper triangle, as a tensor (2, n)."""
 def true_divide(input: _Tensor | Number, other: _Tensor | Number) -> _Tensor:
     """Return input / other, as a float, for each element."""
 def trunc(input: _Tensor) -> _Tensor: """Return x without its fraction, for each element."""
@@ -898,11 +899,11 @@ uint8: _dtype
 def unbind(input: _Tensor, dim: _int = 0) -> tuple[_Tensor, ...]: """Return one view per position along an axis."""
 def unflatten(input: _Tensor, dim: _int, sizes: Sequence[_int]) -> _Tensor: """Split one axis into several."""
 def unfold(input: _Tensor, dimension: _int, size: _int, step: _int) -> _Tensor:
-    """Return a view of sliding windows along an axis; the elements of a window become the last axis."""
+    """Return a view of sliding windows along an axis, with the elements of each window along a new last axis."""
 def unique(input: _Tensor, sorted: _bool = True, return_inverse: _bool = False, return_counts: _bool = False, dim: _int | None = None) -> Any:
     """Return the distinct elements in order, and optionally their inverse indices and counts."""
 def unique_consecutive(input: _Tensor, return_inverse: _bool = False, return_counts: _bool = False, dim: _int | None = None) -> Any:
-    """Return the elements without repetitions of neighbors."""
+    """Return the elements, except for elements that equal their predecessor."""
 def unpack(*args, **kwargs) -> _Tensor: """OneFlow's unpack cuts a batch into micro-batches."""
 def unsorted_batch_segment_sum(data, segment_ids, num_segments: _int, name=None) -> _Tensor:
     """Compute unsorted_segment_sum for each element of a batch."""
@@ -934,10 +935,10 @@ def watch_diff(blob_watched, handler_or_prompt: Callable | str | None = None) ->
     """Call a handler with the gradient of a blob in each run."""
 @overload
 def where(condition: _Tensor | _bool, input: None = None, other: None = None) -> tuple[_Tensor, ...]:
-    """Return `input` where the condition holds, `other` elsewhere."""
+    """Return `input` where the condition is True, and `other` elsewhere."""
 @overload
 def where(condition: _Tensor | _bool, input: Any, other: Any) -> _Tensor:
-    """Return `input` where the condition holds, `other` elsewhere."""
+    """Return `input` where the condition is True, and `other` elsewhere."""
 @overload
 def where(condition, x=None, y=None, name=None) -> _Tensor: """Choose elements from `x` and `y` by a condition."""
 def xavier_normal_initializer(data_format: str = '') -> Initializer:

@@ -72,7 +72,7 @@ class Run:
         self.programs = RankPrograms(self.engine, self.ranks, off)
         self.arrays = {r: {} for r in self.ranks}
         for name, a in dict(variables).items():
-            at = self.inferred.own(table[name])
+            at = self.inferred.layout_of(table[name])
             for i, r in enumerate(at.devices):
                 self.arrays[r][name] = tensor(cut(np.asarray(a), at, i))
         self.programs.link(self.arrays)
@@ -81,13 +81,13 @@ class Run:
         """Run one step and return the logical outputs."""
         args = {r: [] for r in self.ranks}
         for v, a in zip(self.graph.inputs.values(), arrays):
-            at = self.inferred.own(v)
+            at = self.inferred.layout_of(v)
             for i, r in enumerate(at.devices):
                 args[r].append(tensor(cut(np.asarray(a), at, i)))
         out = self.programs.run({r: tuple(a) for r, a in args.items()})
         found = []
         for n, v in enumerate(self.graph.outputs):
-            at = self.inferred.own(v)
+            at = self.inferred.layout_of(v)
             parts = {r: out[r][g.outputs.index(n)].numpy() for r, g in self.ranks.items() if n in g.outputs}
             found.append(whole(parts, at, v.shape, v.dtype.numpy))
         return found
@@ -99,8 +99,8 @@ class Run:
 
     def variable(self, name):
         v = self.graph.variables[name]
-        return whole({r: t[name].numpy() for r, t in self.arrays.items() if name in t}, self.inferred.own(v),
-                     v.shape, v.dtype.numpy)
+        parts = {r: t[name].numpy() for r, t in self.arrays.items() if name in t}
+        return whole(parts, self.inferred.layout_of(v), v.shape, v.dtype.numpy)
 
 
 class Single:

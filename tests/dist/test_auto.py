@@ -183,7 +183,7 @@ def test_brute_force_finds_nothing_cheaper(name, ratio):
         ways = {n: m.options[u][numbers[u]].way for n, u in m.nodes.items()}
         sources = lays | {w: m.options[m.kept[w]][numbers[m.kept[w]]].layouts[0]}
         inferred = Inference(g, everywhere, sources, ways=ways).run(())
-        if all(allowed(inferred.own(v), at.plain) for r in inferred.rows
+        if all(allowed(inferred.layout_of(v), at.plain) for r in inferred.rows
                for v, at in zip(r.node.inputs, r.reads)):
             best = min(best, inferred.bytes + ratio * sum(o[n].work for o, n in zip(m.options, numbers)))
     found = automatic(g, everywhere, lays, {w: []}, ratio=ratio)
@@ -288,8 +288,8 @@ def test_hints_and_casts_are_respected():
         cast = R["relu"](HINT(R["relu"](x), sbp="S1", forced=True))
     g.outputs = [wished, cast]
     found = automatic(g, world(2), {x: layout("S0", [0, 1])}, ratio=100.0)
-    assert found.best.inferred.own(wished).sbp == ("B",)
-    assert found.best.inferred.own(cast.node.inputs[0]).sbp == ("S1",)
+    assert found.best.inferred.layout_of(wished).sbp == ("B",)
+    assert found.best.inferred.layout_of(cast.node.inputs[0]).sbp == ("S1",)
 
 
 def test_a_value_moved_to_another_placement_keeps_its_layout():

@@ -115,5 +115,5 @@ def test_outputs_that_are_views_of_a_parameter(k, case):
         assert g.outputs == before
         for a, b in zip(run(x), want):
             np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5)
-        layouts.append([run.inferred.own(v).sbp for v in g.outputs if v is not g.variables["w"]])
+        layouts.append([run.inferred.layout_of(v).sbp for v in g.outputs if v is not g.variables["w"]])
     assert layouts == layouts[:1] * 4

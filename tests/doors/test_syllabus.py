@@ -26,7 +26,7 @@ def in_minutes(text: str) -> int:
 def test_links_hours_and_points(many, tmp_path):
     page = tmp_path / "some where" / "syllabus.md"
     page.parent.mkdir()
-    page.write_text(text := syllabus.written(CHAPTERS, many, page.parent), encoding="utf-8")
+    page.write_text(text := syllabus.write_page(CHAPTERS, many, page.parent), encoding="utf-8")
     assert text.count("](") > 60 and broken(page) == []
     total = 60 * sum(c.hours for c in CHAPTERS)
     weekly = [in_minutes(t) for t in re.findall(r"^## Week \d+: (.*)$", text, re.MULTILINE)]

@@ -235,13 +235,13 @@ def test_the_class_page_has_no_keys_and_marks_printed_output(bench, tmp_path):
 
 
 def test_chapters_are_parsed():
-    assert ({h.chapter for h in grade.chosen("4")} == {4} and {h.chapter
-                                                               for h in grade.chosen("1-4")} == {1, 2, 3, 4})
-    assert len(grade.chosen("all")) == len(course.holes())
+    assert ({h.chapter for h in grade.select_holes("4")} == {4} and {h.chapter
+                                                               for h in grade.select_holes("1-4")} == {1, 2, 3, 4})
+    assert len(grade.select_holes("all")) == len(course.holes())
     for nonsense in ("99", "x", "", "1-99", "4-"):
         if nonsense != "4-":
             with pytest.raises(ArgumentError, match="no chapter"):
-                grade.chosen(nonsense)
+                grade.select_holes(nonsense)
 
 
 # one submission and a class

@@ -185,7 +185,7 @@ class Bench:
                     print("the answer's process:", stack, file=sys.stderr)
                 lines = self._find_reason(None if late else code, stack, file, output)
                 verdict = Verdict("wrong", lines=lines)
-        verdict.seconds, verdict.output = round(time.perf_counter() - began, 3), limits.own(output)
+        verdict.seconds, verdict.output = round(time.perf_counter() - began, 3), limits.first_lines(output)
         return verdict
 
     def _child(self, hole, text: str, name: str, out, where, seed: int = 0,

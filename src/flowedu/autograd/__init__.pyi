@@ -12,11 +12,11 @@ from flowedu.tensor.modes import (
 def backward(tensors: Sequence[Tensor] | Tensor, grad_tensors: Sequence[Tensor] | Tensor | None = None, retain_graph: bool | None = None, create_graph: bool = False, inputs: Sequence[Tensor] | Tensor | None = None) -> None:
     """Add the gradients of several tensors to `.grad` of every leaf; see Tensor.backward."""
 def grad(outputs: Sequence[Tensor] | Tensor, inputs: Sequence[Tensor] | Tensor, grad_outputs: Sequence[Tensor] | Tensor | None = None, retain_graph: bool | None = None, create_graph: bool = False, only_inputs: bool = True, allow_unused: bool | None = None, is_grads_batched: bool = False, materialize_grads: bool = False) -> tuple[Tensor, ...]:
-    """Return the gradients of outputs with respect to inputs as a tuple; `.grad` is not changed."""
+    """Return a tuple of the gradients of outputs with respect to inputs; `.grad` is not changed."""
 def gradcheck(func: Callable, inputs: Tensor | Sequence, *, eps: float = 1e-06, atol: float = 1e-05, rtol: float = 0.001, raise_exception: bool = True, nondet_tol: float = 0.0) -> bool:
     """Return True if the backward pass of `func` computes its derivatives."""
 def gradgradcheck(func: Callable, inputs: Tensor | Sequence, grad_outputs=None, *, eps: float = 1e-06, atol: float = 1e-05, rtol: float = 0.001, raise_exception: bool = True) -> bool:
-    """Return True if the second derivatives of `func` are correct: gradcheck of the gradient computation."""
+    """Return True if the second derivatives of `func` are correct, by gradcheck of its gradients."""
 def is_anomaly_enabled() -> bool: """Return True if anomaly mode is enabled."""
 def is_grad_enabled() -> bool: """Return True if eager calls of this thread are recorded for backward."""
 def is_inference_mode_enabled() -> bool: ...

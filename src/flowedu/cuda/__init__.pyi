@@ -60,4 +60,4 @@ def stream(s: _Stream | None) -> Iterator[_Stream | None]:
     """Queue this thread's work on a stream inside a `with` block; its device becomes the current one."""
 def synchronize(device: Any = None) -> None:
     """Wait until the device has finished its queued work, and raise the errors of its kernels."""
-def usable(d: str | _device) -> _device: """Return the device if it is usable; "cuda" is the current GPU of this thread."""
+def usable(d: str | _device) -> _device: """Return the device; raise DeviceError if it is not usable."""

@@ -90,7 +90,7 @@ def batch_normalization(x, mean, variance, offset=None, scale=None, variance_eps
     """Return (x - mean) / sqrt(variance + variance_epsilon) * scale + offset, along an axis."""
 def bias_add(value, bias, data_format: str | None = None, name=None) -> Tensor: """Add a bias along the channel axis."""
 def combined_margin_loss(x: Tensor, label: Tensor, m1: float = 1.0, m2: float = 0.0, m3: float = 0.0, name=None) -> Tensor:
-    """Return cosines with a margin for the label of each row: cos(m1 * acos(x) + m2) - m3."""
+    """Return x, with the cosine of each row's label replaced by cos(m1 * acos(x) + m2) - m3."""
 def compat_conv2d(input, filters, strides, padding, data_format: str = 'NCHW', dilations=None, groups: int = 1, name: str | None = None) -> Tensor:
     """Compute conv2d with TensorFlow's meaning of "SAME": extra padding is added at the bottom and right."""
 def conv1d(input, filters, strides, padding, data_format: str = 'NCW', dilations=None, groups: int = 1, name=None) -> Tensor:

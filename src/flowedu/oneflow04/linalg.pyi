@@ -7,7 +7,8 @@ from flowedu.tensor import return_types
 from flowedu.tensor.types import Axes, Number
 from typing import overload
 
-def cholesky(input: Tensor, *, upper: bool = False) -> Tensor: """Return the lower triangle L with L @ L.mT = input."""
+def cholesky(input: Tensor, *, upper: bool = False) -> Tensor:
+    """Return the lower triangular matrix L with L @ L.mT = input."""
 def cholesky_ex(A: Tensor, *, upper: bool = False, check_errors: bool = False) -> return_types.linalg_cholesky_ex:
     """Return (L, info) like cholesky, without an error for matrices that are not positive definite."""
 def cond(A: Tensor, p: Number | str | None = None) -> Tensor:
@@ -17,15 +18,14 @@ def det(A: Tensor) -> Tensor: """Return the determinant of each square matrix.""
 def diagonal(A: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
     """Return a view of the diagonals A[..., i, i + offset] of the last two axes."""
 def eigh(A: Tensor, UPLO: str = 'L') -> return_types.linalg_eigh:
-    """Return (eigenvalues, eigenvectors as columns) of symmetric matrices, in ascending order."""
+    """Return the eigenvalues of symmetric matrices in ascending order, and the eigenvectors as columns."""
 def eigvalsh(A: Tensor, UPLO: str = 'L') -> Tensor: """Return the eigenvalues of symmetric matrices, in ascending order."""
 def inv(A: Tensor) -> Tensor: """Return the inverse of each square matrix."""
 def inv_ex(A: Tensor, *, check_errors: bool = False) -> return_types.linalg_inv_ex:
     """Return (inverse, info) like inv, without an error for singular matrices."""
 def lstsq(A: Tensor, B: Tensor, rcond: float | None = None, *, driver: str | None = None) -> return_types.linalg_lstsq:
     """Return the least-squares solution of A @ X = B: (solution, residuals, rank, singular_values)."""
-def lu(A: Tensor, *, pivot: bool = True) -> return_types.linalg_lu:
-    """Return (P, L, U) with A = P @ L @ U: permutation, unit lower triangle, upper triangle."""
+def lu(A: Tensor, *, pivot: bool = True) -> return_types.linalg_lu: """Return (P, L, U) with A = P @ L @ U."""
 def lu_factor(A: Tensor, *, pivot: bool = True) -> return_types.linalg_lu_factor:
     """Return (LU, pivots); see lu_factor_ex."""
 def lu_factor_ex(A: Tensor, *, pivot: bool = True, check_errors: bool = False) -> return_types.linalg_lu_factor_ex:
@@ -41,19 +41,19 @@ def matrix_exp(input: Tensor) -> Tensor: """Return 1 + A + A @ A / 2 + ... of ea
 def matrix_norm(A: Tensor, ord: Number | str = 'fro', dim: Sequence[int] = ..., keepdim: bool = False, *, dtype: dtype | None = None) -> Tensor:
     """Return the norm of each matrix."""
 def matrix_power(input: Tensor, n: int) -> Tensor:
-    """Return x @ x @ ... @ x, or the power of the inverse for a negative exponent."""
+    """Return the matrix power x @ x @ ... @ x; a negative exponent gives a power of the inverse."""
 def matrix_rank(A: Tensor, tol: Tensor | float | None = None, hermitian: bool = False, *, atol: Tensor | float | None = None, rtol: Tensor | float | None = None) -> Tensor:
-    """Return the number of singular values above max(atol, rtol * the largest) of each matrix, int64."""
+    """Return the int64 number of singular values of each matrix above max(atol, rtol * the largest one)."""
 def multi_dot(tensors: Sequence[Tensor]) -> Tensor:
     """Return the product of several matrices, in the order with the fewest multiplications."""
 def norm(A: Tensor, ord: Number | str | None = None, dim: Axes | None = None, keepdim: bool = False, *, dtype: dtype | None = None) -> Tensor:
-    """Return a vector norm, or a matrix norm for two axes (or for a matrix and an ord)."""
+    """Return a vector norm or a matrix norm."""
 def pinv(A: Tensor, rcond: Tensor | float | None = None, hermitian: bool = False, *, atol: Tensor | float | None = None, rtol: Tensor | float | None = None) -> Tensor:
     """Return the pseudo-inverse of each matrix."""
 def qr(A: Tensor, mode: str = 'reduced') -> return_types.linalg_qr:
-    """Return (Q, R) with A = Q @ R, orthonormal columns of Q, and an upper triangle R."""
+    """Return (Q, R) with A = Q @ R; the columns of Q are orthonormal, and R is upper triangular."""
 def slogdet(A: Tensor) -> return_types.linalg_slogdet:
-    """Return (sign, logabsdet) with determinant sign * exp(logabsdet), which may itself overflow."""
+    """Return (sign, logabsdet), such that the determinant is sign * exp(logabsdet)."""
 def solve(A: Tensor, B: Tensor, *, left: bool = True) -> Tensor: """Return X with A @ X = B."""
 def solve_triangular(A: Tensor, B: Tensor, *, upper: bool, left: bool = True, unitriangular: bool = False) -> Tensor:
     """Return X with A @ X = B for a triangular matrix A."""
@@ -62,10 +62,10 @@ def svd(A: Tensor, full_matrices: bool = True, *, driver: str | None = None) -> 
 def svdvals(A: Tensor, *, driver: str | None = None) -> Tensor:
     """Return the singular values of each matrix, in descending order."""
 def tensorinv(A: Tensor, ind: int = 2) -> Tensor:
-    """Return the inverse of A as a map from its last axes to the first `ind`."""
+    """Return the inverse of A, which is treated as a linear map from its last axes to its first `ind` axes."""
 def tensorsolve(A: Tensor, B: Tensor, dims: Sequence[int] | None = None) -> Tensor:
     """Return X with tensordot(A, X, X.ndim) = B."""
-def vander(x: Tensor, *, N: int | None = None) -> Tensor: """Return the rows 1, x, x^2, ... of each number."""
+def vander(x: Tensor, *, N: int | None = None) -> Tensor: """Return the powers 1, x, x^2, ... of each number as a row."""
 def vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor: """Return the inner products of vectors along an axis."""
 def vector_norm(x: Tensor, ord: Number = 2, dim: Axes | None = None, keepdim: bool = False, *, dtype: dtype | None = None) -> Tensor:
     """Return sum(|x|^ord)^(1/ord)."""

@@ -26,7 +26,7 @@ def broadcast_to_compatible_with(x, compatible: Sequence, name=None) -> Tensor:
     """Broadcast `x` to the shape that `x` and all blobs of `compatible` broadcast to."""
 def ceil(x, name=None) -> Tensor: """Compute ceil elementwise."""
 def check_number(what: str, value: float, dtype: dtype) -> None:
-    """Raise a DTypeError if an integer dtype does not have this number (1.5, or 300 for int8)."""
+    """Raise a DTypeError if an integer dtype cannot hold this number (1.5, or 300 for int8)."""
 def clip_by_value(values, min_value=None, max_value=None, name=None) -> Tensor:
     """Clip elements to [min_value, max_value]."""
 def cos(x, name=None) -> Tensor: """Compute cos elementwise."""
@@ -96,7 +96,7 @@ def rint(x, name=None) -> Tensor: """Compute rint elementwise."""
 def round(x, name=None) -> Tensor: """Compute round elementwise."""
 def rsqrt(x, name=None) -> Tensor: """Compute rsqrt elementwise."""
 def scalar(value: Any, dtype: dtype, what: str = 'scalar') -> Any:
-    """Return a 0-dim tensor (in a graph a constant node), an operand of the op `what`."""
+    """Return a number as an operand of the op `what`: a 0-dim tensor, or a constant of a graph."""
 def sigmoid(x, name=None) -> Tensor: """Compute sigmoid elementwise."""
 def sigmoid_grad(y, dy, name=None) -> Tensor: """Return the gradient of the sigmoid, `dy * y * (1 - y)`."""
 def sigmoid_v2(x, name=None) -> Tensor: """Compute sigmoid elementwise."""

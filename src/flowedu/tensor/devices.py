@@ -243,7 +243,7 @@ def cuda_array_interface(self: Tensor) -> dict:
     item = self.dtype.bytes
     return {"shape": self._sizes(), "typestr": self.dtype.numpy.str, "data": (self.address, self._read_only),
             "strides": tuple(s * item for s in self.strides), "version": 3,
-            "stream": gpus.part("exchange").here(self._device - 1)}
+            "stream": gpus.part("exchange").current_handle(self._device - 1)}
 
 
 TYPE_NAMES = {dt.float32: "FloatTensor", dt.float64: "DoubleTensor", dt.float16: "HalfTensor",

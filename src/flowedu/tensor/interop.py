@@ -98,7 +98,7 @@ def from_dlpack(x: Any, *, device: Device | None = None, copy: bool | None = Non
         kind, index = (int(i) for i in x.__dlpack_device__()) if hasattr(x, "__dlpack_device__") else (1, 0)
         options = {}
         if kind in (2, 13) and index < devices.gpus():
-            options["stream"] = devices.part("exchange").here(index)
+            options["stream"] = devices.part("exchange").current_handle(index)
         elif kind != 1 and device is not None and devices.place_of(device) == 0:
             options.update(dl_device=(1, 0), copy=copy)      # only its library can copy this memory
         try:

@@ -34,7 +34,7 @@ class Entry:
     def view_offset(self) -> Any: ...
     def __new__(cls, *args: Any, **kwargs: Any) -> Self: ...
 class GlobalLayout:
-    """Layout of a global tensor: a placement and an sbp per axis of it."""
+    """Layout of a global tensor: a placement, and an sbp per placement axis."""
     def __init__(self, *args, **kwargs) -> None: ...
     def __repr__(self) -> str: ...
     @property
@@ -121,7 +121,7 @@ class TapeNode:
     line: Any
     def name(self): """Return the name of the node, such as `broadcast_add_backward`."""
     @property
-    def next_functions(self) -> Any: """((node, output number), ...) of the inputs; leaves have an accumulate_grad node."""
+    def next_functions(self) -> Any: """One pair (node, output number) per input; leaves have an accumulate_grad node."""
     @property
     def op(self) -> Any: ...
     @property
@@ -134,7 +134,7 @@ class TapeNode:
     def seq(self) -> int: ...
     @property
     def shapes(self) -> Any: """Shapes of the inputs."""
-    def slot(self, i: int) -> int: """Return the output number of input i in edges[i]."""
+    def slot(self, i: int) -> int: """Return the position of input i among the outputs of edges[i]."""
 class TensorBase(Array):
     """C part of flow.Tensor: data, tape links, operators. tensor.py adds the public methods."""
     def __add__(self, other, /) -> Tensor: ...
@@ -196,36 +196,36 @@ class TensorBase(Array):
     @tracked.setter
     def tracked(self, value) -> None: ...
     @property
-    def uniform(self) -> bool: """Whether it was computed from constants only, and so is equal on all ranks."""
+    def uniform(self) -> bool: """Whether the tensor was computed from constants only, so it is equal on all ranks."""
     @uniform.setter
     def uniform(self, value) -> None: ...
 class UnsetHook:
-    """Placeholder of a function."""
+    """Placeholder of a function in an empty slot."""
     name: Any
     def __call__(self, *args) -> Any: ...
     def __init__(self, name) -> None: ...
 class UnsetOp(OpBase):
-    """Placeholder of an op."""
+    """Placeholder of an op in an empty slot."""
     slot: Any
     def __init__(self, slot) -> None: ...
     def infer(self, *args): ...
 class UnsetTensor:
     """Placeholder of the class Tensor."""
 def call_seeded(op: Any, inputs: tuple, attrs: tuple, seed: int, draw: int):
-    """Run a random op with this seed and draw, not those in `attrs`: all draws share one Entry."""
+    """Run a random op with this seed and draw, so that calls with any seeds share one Entry."""
 def check_limits(op, ints, reals):
     """Check that kernels can multiply the packed attributes (strides, pads, sizes) in int64."""
 def connect(**functions): """Fill slots; None restores the default."""
 def constants_on(device: int) -> int: """Set the device of calls without inputs (1 + k: the k-th GPU)."""
 def copy_into(x: TensorBase, z: TensorBase):
-    """Copy z, of the dtype of x and broadcastable to its shape, into the memory of x."""
+    """Copy z into the memory of x. z has the dtype of x, and broadcasts to the shape of x."""
 def copy_to_device(x: TensorBase, device: int):
     """Return a contiguous copy of x on a device (1 + k: the k-th GPU), without history."""
 def default_threads() -> int: """Return FLOWEDU_NUM_THREADS or OMP_NUM_THREADS, else the number of usable processors."""
 def get_num_threads() -> int: """Return the number of threads that kernels may use."""
 def global_tensor(shape: tuple, dtype, global_layout: GlobalLayout, parts):
     """Make a tensor on several devices. parts: {rank: local tensor} of this process's ranks."""
-def has_threads() -> bool: """Return False if the compiler has no OpenMP."""
+def has_threads() -> bool: """Return True if the kernels were compiled with OpenMP."""
 def index_error(op, attrs: tuple, got: int, at=None, problem=None):
     """Return the error for a value, such as an index, that a kernel rejected."""
 def is_grad_enabled() -> bool: """Return True if eager calls of this thread are recorded for backward."""
@@ -235,7 +235,7 @@ def labelled(x: TensorBase, global_layout: GlobalLayout):
 def lazy_tensor(symbol, shape, dtype, requires_grad: bool = False, grad_name=None):
     """Make a tensor for the value `symbol` of a graph. grad_name: the name of its grad_fn."""
 def make_custom_node(custom, inputs: tuple, saved: tuple = ...):
-    """Make a node whose gradients `custom` computes: autograd.Function, and writes into views."""
+    """Make a node whose gradients `custom` computes, for autograd.Function and writes into views."""
 def make_key(attrs): """Return attributes as a key in which 0.0 and -0.0 differ."""
 most_threads: int
 def new_on_device(shape, dtype, device: int): """Allocate an uninitialized contiguous tensor on a GPU."""
@@ -245,10 +245,10 @@ def prepare(op, specs, attrs, strides=None, outs=None): """Make the Entry of a c
 def record_copy(x: TensorBase): """Return a contiguous copy of x, recorded for backward."""
 def scalar_tensor(value, dtype): """Return the number `value` as a 0-dim tensor."""
 def set_amp(on: bool) -> bool: """Set whether thread_state.amp casts inputs (flowedu/nn/amp)."""
-def set_data(x: TensorBase, y: TensorBase): """Make x use the memory of y, with x's history and gradient."""
+def set_data(x: TensorBase, y: TensorBase): """Make x use the memory of y. x keeps its history and its gradient."""
 def set_grad_enabled(on: bool) -> bool: """Set whether eager calls of this thread are recorded."""
 def set_history(y: TensorBase, node: TapeNode, out_index: int = 0):
-    """Make y output number `out_index` of `node`, or, for None, a leaf without gradient."""
+    """Make y output number `out_index` of `node`, or a leaf without gradient if node is None."""
 def set_inference(on: bool): """Set whether new tensors of this thread are inference tensors."""
 def set_num_threads(n) -> None: """Set the number of threads of kernels."""
 slots: Slots

@@ -24,9 +24,10 @@ REGISTRY: dict
 class Tensor(TensorBase, metaclass=TensorType):
     """An n-dimensional array with automatic differentiation."""
     @property
-    def H(self) -> Tensor: """Return a view with the last two axes exchanged; tensors are real."""
+    def H(self) -> Tensor:
+        """Return a view with the last two axes exchanged, which is the adjoint because tensors are real."""
     @property
-    def T(self) -> Tensor: """All axes reversed."""
+    def T(self) -> Tensor: """View with reversed axes."""
     def __abs__(input) -> Tensor: ...
     def __and__(self, other: Any) -> Tensor: ...
     def __array__(self, dtype: _type | _np.dtype | str | None = None, copy: _bool | None = None) -> Any: ...
@@ -37,7 +38,7 @@ class Tensor(TensorBase, metaclass=TensorType):
     def __copy__(self) -> Tensor: ...
     @property
     def __cuda_array_interface__(self) -> Any:
-        """Return the interface through which PyCUDA, CuPy, and Numba read GPU memory; AttributeError on the CPU."""
+        """Return the interface through which PyCUDA, CuPy, and Numba read GPU memory."""
     def __deepcopy__(self, memo: dict) -> Tensor: ...
     def __dlpack__(self, *, stream: Any = None, max_version: tuple[_int, _int] | None = None, dl_device: tuple[_int, _int] | None = None, copy: _bool | None = None) -> Any: ...
     def __dlpack_device__(self) -> Any: ...
@@ -83,12 +84,12 @@ class Tensor(TensorBase, metaclass=TensorType):
     def __setitem__(self, index: Index, value: Tensor | Number) -> None: ...
     def __xor__(self, other: Any) -> Tensor: ...
     @property
-    def _base(self) -> Any: """The tensor whose memory this view looks at; None: not a view."""
+    def _base(self) -> Any: """Tensor that this view is a part of, or None if this is not a view."""
     def _is_view(self) -> _bool: ...
     def _repr_html_(t) -> str | None: ...
     def _require_data(self, what: str) -> None: ...
     @property
-    def _version(self) -> _int: """How often this memory was written in place, through whichever tensor."""
+    def _version(self) -> _int: """Number of in-place writes to this memory, through any tensor that shares it."""
     def abs(input) -> Tensor: """Return the absolute value of x, for each element."""
     def abs_(self) -> Tensor: """Write the result of `abs` into the tensor and return it."""
     def absolute(input) -> Tensor: """Return the absolute value of x, for each element."""
@@ -122,7 +123,8 @@ class Tensor(TensorBase, metaclass=TensorType):
     def addr(input, vec1: Tensor, vec2: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
         """Return beta * input + alpha * outer(vec1, vec2)."""
     def addr_(self, *args: Any, **kwargs: Any) -> Tensor: """Write the result of `addr` into the tensor and return it."""
-    def adjoint(input) -> Tensor: """Return a view with the last two axes exchanged; tensors are real."""
+    def adjoint(input) -> Tensor:
+        """Return a view with the last two axes exchanged, which is the adjoint because tensors are real."""
     def all(input, dim: Axes | None = None, keepdim: _bool = False) -> Tensor: """Return True if no element is 0."""
     def allclose(input, other: Tensor, *, rtol: _float = 1e-05, atol: _float = 1e-08, equal_nan: _bool = False) -> _bool:
         """Return True if all elements are close; see isclose."""
@@ -132,7 +134,8 @@ class Tensor(TensorBase, metaclass=TensorType):
         """Return the min of the elements; equal elements share the gradient."""
     def aminmax(input, *, dim: Axes | None = None, keepdim: _bool = False) -> tuple[Tensor, Tensor]:
         """Return (minimum, maximum) of the elements."""
-    def any(input, dim: Axes | None = None, keepdim: _bool = False) -> Tensor: """Return True if an element is not 0."""
+    def any(input, dim: Axes | None = None, keepdim: _bool = False) -> Tensor:
+        """Return True if at least one element is not 0."""
     def arccos(input) -> Tensor: """Return the arc cosine of x, in radians, for each element."""
     def arccos_(self, *args: Any, **kwargs: Any) -> Tensor:
         """Write the result of `arccos` into the tensor and return it."""
@@ -156,14 +159,15 @@ class Tensor(TensorBase, metaclass=TensorType):
     def arctanh_(self, *args: Any, **kwargs: Any) -> Tensor:
         """Write the result of `arctanh` into the tensor and return it."""
     def argmax(input, dim: _int | None = None, keepdim: _bool = False) -> Tensor:
-        """Return the int64 position of the maximum: the first of equals, or of NaNs."""
+        """Return the int64 position of the maximum, the first one of equal elements; NaN counts as the maximum."""
     def argmin(input, dim: _int | None = None, keepdim: _bool = False) -> Tensor:
-        """Return the int64 position of the minimum: the first of equals, or of NaNs."""
+        """Return the int64 position of the minimum, the first one of equal elements; NaN counts as the minimum."""
     def argsort(input, dim: _int = -1, descending: _bool = False, stable: _bool = True) -> Tensor:
         """Return the int64 positions that sort x along an axis."""
-    def argwhere(input) -> Tensor: """Return the positions of the elements that are not 0, int64 (count, axes)."""
+    def argwhere(input) -> Tensor:
+        """Return the positions of the elements that are not 0, as an int64 tensor (count, axes)."""
     def as_strided(input, size: Sequence[_int], stride: Sequence[_int], storage_offset: _int | None = None) -> Tensor:
-        """Return a view of the memory of a contiguous tensor with any strides."""
+        """Return a view with the given sizes and strides over the memory of a contiguous tensor."""
     def asin(input) -> Tensor: """Return the arc sine of x, in radians, for each element."""
     def asin_(self) -> Tensor: """Write the result of `asin` into the tensor and return it."""
     def asinh(input) -> Tensor: """Return the inverse hyperbolic sine of x, for each element."""
@@ -195,7 +199,7 @@ class Tensor(TensorBase, metaclass=TensorType):
         """Compute bitwise_left_shift of integers, for each element."""
     def bitwise_left_shift_(self, *args: Any, **kwargs: Any) -> Tensor:
         """Write the result of `bitwise_left_shift` into the tensor and return it."""
-    def bitwise_not(input) -> Tensor: """Return ~x: the opposite of a bool, -1 - x of an integer."""
+    def bitwise_not(input) -> Tensor: """Return ~x, which is the opposite of a bool, and -1 - x for an integer."""
     def bitwise_not_(self, *args: Any, **kwargs: Any) -> Tensor:
         """Write the result of `bitwise_not` into the tensor and return it."""
     def bitwise_or(input, other: Tensor | Number) -> Tensor:
@@ -212,10 +216,10 @@ class Tensor(TensorBase, metaclass=TensorType):
         """Write the result of `bitwise_xor` into the tensor and return it."""
     def bmm(input, mat2: Tensor) -> Tensor: """Return the products of two batches of matrices."""
     def bool(self) -> Tensor: """Convert to bool; return the tensor itself if it has this dtype."""
-    def broadcast_to(input, size: Sequence[_int]) -> Tensor: """Return a view broadcast to a shape; the same as expand."""
+    def broadcast_to(input, size: Sequence[_int]) -> Tensor: """Return a view that is broadcast to a shape, like expand."""
     def byte(self) -> Tensor: """Convert to uint8; return the tensor itself if it has this dtype."""
     def cast(self, dtype: _dtype | _type | str) -> Tensor: """Convert to another dtype."""
-    def ceil(input) -> Tensor: """Return the smallest integer from x on, for each element."""
+    def ceil(input) -> Tensor: """Return the smallest integer that is at least x, for each element."""
     def ceil_(self) -> Tensor: """Write the result of `ceil` into the tensor and return it."""
     def char(self) -> Tensor: """Convert to int8; return the tensor itself if it has this dtype."""
     def check_meta_consistency(*args: Any, **kwargs: Any) -> _bool:
@@ -224,7 +228,7 @@ class Tensor(TensorBase, metaclass=TensorType):
     def cholesky_inverse(input, upper: _bool = False) -> Tensor: """Return the inverse of A from its Cholesky factor."""
     def cholesky_solve(input, input2: Tensor, upper: _bool = False) -> Tensor: """Return X with A @ X = input."""
     def chunk(input, chunks: _int, dim: _int = 0) -> tuple[Tensor, ...]:
-        """Return at most `chunks` pieces along an axis, of one size except the last."""
+        """Return at most `chunks` pieces along an axis, which have equal sizes except for the last one."""
     def clamp(input, min: Tensor | Number | None = None, max: Tensor | Number | None = None) -> Tensor:
         """Limit each element to [min, max]."""
     def clamp_(self, *args: Any, **kwargs: Any) -> Tensor: """Write the result of `clamp` into the tensor and return it."""
@@ -239,8 +243,8 @@ class Tensor(TensorBase, metaclass=TensorType):
     def clip_(self, *args: Any, **kwargs: Any) -> Tensor: """Write the result of `clip` into the tensor and return it."""
     def clone(input, memory_format: memory_format | None = None) -> Tensor: """Return a differentiable copy."""
     def contiguous(input, memory_format: memory_format | None = None) -> Tensor:
-        """Return x itself if its memory is in row-major order (or in the format), otherwise a copy that is."""
-    def contiguous_(self) -> Tensor: """Store the elements in row-major order."""
+        """Return x if its elements are stored in row-major order (or in the format), else a copy in this order."""
+    def contiguous_(self) -> Tensor: """Store the elements in row-major order, and return the tensor."""
     def copy_(self, src: Tensor, non_blocking: _bool = False) -> Tensor:
         """Copy the values of another tensor, broadcast and cast, and return this tensor."""
     def copysign(input, other: Tensor | Number) -> Tensor: """Return |input| with the sign of other, for each element."""
@@ -253,16 +257,16 @@ class Tensor(TensorBase, metaclass=TensorType):
     def cosh_(self) -> Tensor: """Write the result of `cosh` into the tensor and return it."""
     def count_nonzero(input, dim: Axes | None = None) -> Tensor: """Return the int64 number of elements that are not 0."""
     def cov(input, *, correction: _int = 1, fweights: Tensor | None = None, aweights: Tensor | None = None) -> Tensor:
-        """Return the covariances of the rows: (variables, observations) to (variables, variables)."""
-    def cpu(self) -> Tensor: """Return a copy in main memory; self if it is already in main memory."""
+        """Return the covariances of the rows, of shape (variables, variables)."""
+    def cpu(self) -> Tensor: """Return a copy in main memory, or the tensor itself if it is already in main memory."""
     def cross(input, other: Tensor, dim: _int | None = None) -> Tensor:
         """Return the cross product along an axis of size 3."""
     def cuda(self, device: Device | None = None, non_blocking: _bool = False) -> Tensor:
-        """Return a copy on a GPU, or self if it is on that GPU."""
+        """Return a copy on a GPU, or the tensor itself if it is already on that GPU."""
     def cummax(input, dim: _int) -> return_types.cummax:
-        """Return (values, indices) of the largest element up to each one."""
+        """Return (values, indices) of the largest element up to each index."""
     def cummin(input, dim: _int) -> return_types.cummin:
-        """Return (values, indices) of the smallest element up to each one."""
+        """Return (values, indices) of the smallest element up to each index."""
     def cumprod(input, dim: _int, *, dtype: _dtype | None = None) -> Tensor:
         """Return the running product along an axis; integers give int64."""
     def cumprod_(self, *args: Any, **kwargs: Any) -> Tensor:
@@ -272,8 +276,7 @@ class Tensor(TensorBase, metaclass=TensorType):
     def cumsum_(self, *args: Any, **kwargs: Any) -> Tensor:
         """Write the result of `cumsum` into the tensor and return it."""
     @property
-    def data(self) -> Tensor:
-        """The same memory without history; setting it exchanges the memory and keeps history and gradient."""
+    def data(self) -> Tensor: """The same memory without history."""
     @data.setter
     def data(self, value) -> None: ...
     def data_ptr(self) -> _int: """Return the address of the first element."""
@@ -282,17 +285,18 @@ class Tensor(TensorBase, metaclass=TensorType):
         """Write the result of `deg2rad` into the tensor and return it."""
     def det(A) -> Tensor: """Return the determinant of each square matrix."""
     def detach(self) -> Tensor: """Return a tensor with the same memory (or lazy value), without autograd history."""
-    def detach_(self) -> Tensor: """Drop the history: the tensor becomes a leaf that does not require a gradient."""
+    def detach_(self) -> Tensor:
+        """Remove the history, so that the tensor becomes a leaf that does not require a gradient."""
     @property
     def device(self) -> _device: ...
     def diag(input, diagonal: _int = 0) -> Tensor:
         """Return the diagonal of a matrix, or a matrix with a vector on its diagonal."""
     def diag_embed(input, offset: _int = 0, dim1: _int = -2, dim2: _int = -1) -> Tensor:
-        """Return matrices with the last axis of the input on their diagonals, zeros elsewhere."""
+        """Return matrices with the last axis of the input on their diagonals, and zeros elsewhere."""
     def diagflat(input, offset: _int = 0) -> Tensor:
-        """Return a square matrix with all elements on its diagonal, zeros elsewhere."""
+        """Return a square matrix with all elements on its diagonal, and zeros elsewhere."""
     def diagonal(input, offset: _int = 0, dim1: _int = 0, dim2: _int = 1) -> Tensor:
-        """Return a view of the diagonals of two axes, as the last axis."""
+        """Return a view in which the diagonal of two axes replaces them as a new last axis."""
     def diff(input, n: _int = 1, dim: _int = -1, prepend: Tensor | None = None, append: Tensor | None = None) -> Tensor:
         """Return the n-th difference of neighbors along an axis."""
     def digamma(input) -> Tensor: """Return the derivative of lgamma, for each element."""
@@ -325,14 +329,14 @@ class Tensor(TensorBase, metaclass=TensorType):
     def exp2_(self, *args: Any, **kwargs: Any) -> Tensor: """Write the result of `exp2` into the tensor and return it."""
     def exp_(self) -> Tensor: """Write the result of `exp` into the tensor and return it."""
     def expand(input, *sizes_: Sizes, size: Sequence[_int] | None = None) -> Tensor:
-        """Return a view broadcast to a shape; axes of size 1 are repeated without memory."""
-    def expand_as(input, other: Tensor) -> Tensor: """Return a view broadcast to the shape of another tensor."""
+        """Return a view that is broadcast to a shape; axes of size 1 are repeated without a copy."""
+    def expand_as(input, other: Tensor) -> Tensor: """Return a view that is broadcast to the shape of another tensor."""
     def expm1(input) -> Tensor: """Return exp(x) - 1, accurate near 0, for each element."""
     def expm1_(self) -> Tensor: """Write the result of `expm1` into the tensor and return it."""
     def exponential_(self, *args: Any, **kwargs: Any) -> Tensor: """Fill the tensor with random numbers and return it."""
     def fill_(self, value: Tensor | Number) -> Tensor: """Fill the tensor with a value."""
     def fill_diagonal_(self, fill_value: _float, wrap: _bool = False) -> Tensor:
-        """Write a number into the diagonal, the elements whose indices are equal."""
+        """Write a number into the diagonal, which consists of the elements whose indices are equal."""
     def fix(input) -> Tensor: """Return x without its fraction, for each element."""
     def fix_(self, *args: Any, **kwargs: Any) -> Tensor: """Write the result of `fix` into the tensor and return it."""
     def flatten(input, start_dim: _int = 0, end_dim: _int = -1) -> Tensor:
@@ -344,13 +348,15 @@ class Tensor(TensorBase, metaclass=TensorType):
     def float_power(input, exponent: Tensor | Number) -> Tensor: """Return input ** exponent in float64."""
     def float_power_(self, *args: Any, **kwargs: Any) -> Tensor:
         """Write the result of `float_power` into the tensor and return it."""
-    def floor(input) -> Tensor: """Return the largest integer up to x, for each element."""
+    def floor(input) -> Tensor: """Return the largest integer that is at most x, for each element."""
     def floor_(self) -> Tensor: """Write the result of `floor` into the tensor and return it."""
     def floor_divide(input, other: Tensor | Number) -> Tensor: """Return input / other, rounded down, for each element."""
     def floor_divide_(self, *args: Any, **kwargs: Any) -> Tensor:
         """Write the result of `floor_divide` into the tensor and return it."""
-    def fmax(input, other: Tensor | Number) -> Tensor: """Return the larger of two elements; NaN loses against a number."""
-    def fmin(input, other: Tensor | Number) -> Tensor: """Return the smaller of two elements; NaN loses against a number."""
+    def fmax(input, other: Tensor | Number) -> Tensor:
+        """Return the larger of two elements; if one of them is NaN, return the other."""
+    def fmin(input, other: Tensor | Number) -> Tensor:
+        """Return the smaller of two elements; if one of them is NaN, return the other."""
     def fmod(input, other: Tensor | Number) -> Tensor:
         """Return the remainder of input / other, with the sign of input, for each element."""
     def fmod_(self, *args: Any, **kwargs: Any) -> Tensor: """Write the result of `fmod` into the tensor and return it."""
@@ -381,46 +387,46 @@ class Tensor(TensorBase, metaclass=TensorType):
     def heaviside_(self, *args: Any, **kwargs: Any) -> Tensor:
         """Write the result of `heaviside` into the tensor and return it."""
     def histc(input, bins: _int = 100, min: _float = 0, max: _float = 0) -> Tensor:
-        """Return the number of elements in each of several equal bins."""
+        """Return the number of elements in each of several bins of equal width."""
     def hsplit(input, indices_or_sections: _int | Sequence[_int] | Tensor) -> tuple[Tensor, ...]:
-        """Return views of pieces along axis 1 (for vectors along axis 0)."""
+        """Return views of pieces along axis 1, or along axis 0 of a vector."""
     def hypot(input, other: Tensor | Number) -> Tensor:
         """Return sqrt(input^2 + other^2), without overflow, for each element."""
     def hypot_(self, *args: Any, **kwargs: Any) -> Tensor: """Write the result of `hypot` into the tensor and return it."""
     def in_top_k(targets, predictions: Tensor, k: _int) -> Tensor:
-        """Return a bool (n,): True if class targets[i] is among the k largest of predictions[i]."""
+        """Return a bool tensor (n,), True where class targets[i] is one of the k largest of predictions[i]."""
     def index_add(input, dim: _int, index: Tensor, source: Tensor, *, alpha: Number = 1) -> Tensor:
         """Return x with alpha * source added to the slices that the index selects."""
     def index_add_(self, *args: Any, **kwargs: Any) -> Tensor:
         """Write the result of `index_add` into the tensor and return it."""
     def index_copy(input, dim: _int, index: Tensor, source: Tensor) -> Tensor:
-        """Return x with the slices that the index selects replaced by those of the source."""
+        """Return a copy of x in which the slices of the source replace the slices that the index selects."""
     def index_copy_(self, *args: Any, **kwargs: Any) -> Tensor:
         """Write the result of `index_copy` into the tensor and return it."""
     def index_fill(input, dim: _int, index: Tensor, value: Tensor | Number) -> Tensor:
-        """Return x with the slices that the index selects filled with a number."""
+        """Return a copy of x in which a number fills the slices that the index selects."""
     def index_fill_(self, *args: Any, **kwargs: Any) -> Tensor:
         """Write the result of `index_fill` into the tensor and return it."""
     def index_put(input, indices: Sequence[Tensor], values: Tensor | Number, accumulate: _bool = False) -> Tensor:
-        """Return x with x[indices] = values, out of place."""
+        """Return a copy of x after x[indices] = values."""
     def index_put_(self, *args: Any, **kwargs: Any) -> Tensor:
         """Write the result of `index_put` into the tensor and return it."""
     def index_reduce(input, dim: _int, index: Tensor, source: Tensor, reduce: str, *, include_self: _bool = True) -> Tensor:
-        """Return x with the slices of the source reduced into the slices that the index selects."""
+        """Return x with the slices of the source combined by `reduce` into the slices that the index selects."""
     def index_reduce_(self, *args: Any, **kwargs: Any) -> Tensor:
         """Write the result of `index_reduce` into the tensor and return it."""
     def index_select(input, dim: _int, index: Tensor) -> Tensor:
         """Return the slices along an axis that a vector of indices selects."""
-    def inner(input, other: Tensor) -> Tensor: """Return the products summed over the last axes of both tensors."""
+    def inner(input, other: Tensor) -> Tensor: """Return the sums of products along the last axes of both tensors."""
     def int(self) -> Tensor: """Convert to int32; return the tensor itself if it has this dtype."""
     def inverse(A) -> Tensor: """Return the inverse of each square matrix."""
     def is_complex(self) -> _bool: """Return False: complex numbers are not supported."""
     def is_contiguous(self, memory_format: memory_format | None = None) -> _bool:
-        """Return True if the memory has no gaps in the order of a format."""
+        """Return True if the elements are stored in the order of a format, without gaps."""
     @property
-    def is_cpu(self) -> _bool: """Whether it is in main memory."""
+    def is_cpu(self) -> _bool: """True if the tensor is in main memory."""
     @property
-    def is_cuda(self) -> _bool: """Whether it is on a GPU."""
+    def is_cuda(self) -> _bool: """True if the tensor is on a GPU."""
     def is_floating_point(self) -> _bool: """Return True if the dtype is floating."""
     @property
     def is_global(self) -> _bool: """True if global."""
@@ -428,7 +434,7 @@ class Tensor(TensorBase, metaclass=TensorType):
     @property
     def is_leaf(self) -> _bool: """Whether the tensor is not the output of a recorded op."""
     @property
-    def is_local(self) -> _bool: """Whether it lives in one process, on one device."""
+    def is_local(self) -> _bool: """True if the tensor is stored in one process, on one device."""
     @property
     def is_meta(self) -> _bool: ...
     @property
@@ -448,7 +454,7 @@ class Tensor(TensorBase, metaclass=TensorType):
         """Return True where |input - other| <= atol + rtol * |other|."""
     def isfinite(input) -> Tensor: """Return True where an element is neither NaN nor infinite."""
     def isin(elements, test_elements: Tensor | Number, *, assume_unique: _bool = False, invert: _bool = False) -> Tensor:
-        """Return True for elements that are among the test elements."""
+        """Return True for each element that is equal to one of the test elements."""
     def isinf(input) -> Tensor: """Return True where an element is infinity or -infinity."""
     def isnan(input) -> Tensor: """Return True where an element is NaN."""
     def isneginf(input) -> Tensor: """Return True where an element is -infinity."""
@@ -495,7 +501,7 @@ class Tensor(TensorBase, metaclass=TensorType):
     def logaddexp(input, other: Tensor | Number) -> Tensor: """Return log(exp(input) + exp(other)), without overflow."""
     def logaddexp2(input, other: Tensor | Number) -> Tensor: """Return log2(2^input + 2^other), without overflow."""
     def logcumsumexp(input, dim: _int) -> Tensor: """Return log(cumsum(exp(x))) along an axis, without overflow."""
-    def logdet(input) -> Tensor: """Return the logarithm of each determinant; NaN if it is negative."""
+    def logdet(input) -> Tensor: """Return the logarithm of each determinant, or NaN for a negative determinant."""
     def logical_and(input, other: Tensor | Number) -> Tensor:
         """Return True if both are not 0, as a bool for each element."""
     def logical_and_(self, *args: Any, **kwargs: Any) -> Tensor:
@@ -504,11 +510,11 @@ class Tensor(TensorBase, metaclass=TensorType):
     def logical_not_(self, *args: Any, **kwargs: Any) -> Tensor:
         """Write the result of `logical_not` into the tensor and return it."""
     def logical_or(input, other: Tensor | Number) -> Tensor:
-        """Return True if one of both is not 0, as a bool for each element."""
+        """Return True if input or other is not 0, as a bool for each element."""
     def logical_or_(self, *args: Any, **kwargs: Any) -> Tensor:
         """Write the result of `logical_or` into the tensor and return it."""
     def logical_xor(input, other: Tensor | Number) -> Tensor:
-        """Return True if exactly one of both is not 0, as a bool for each element."""
+        """Return True if exactly one operand is not 0, as a bool for each element."""
     def logical_xor_(self, *args: Any, **kwargs: Any) -> Tensor:
         """Write the result of `logical_xor` into the tensor and return it."""
     def logit(input, eps: _float | None = None) -> Tensor: """Return log(x / (1 - x)) for each element."""
@@ -524,14 +530,14 @@ class Tensor(TensorBase, metaclass=TensorType):
     def masked_fill_(self, *args: Any, **kwargs: Any) -> Tensor:
         """Write the result of `masked_fill` into the tensor and return it."""
     def masked_scatter(input, mask: Tensor, source: Tensor) -> Tensor:
-        """Return x with the elements where the mask is True replaced, in order, by those of the source."""
+        """Return a copy of x in which the elements of the source, in order, replace those where the mask is True."""
     def masked_scatter_(self, *args: Any, **kwargs: Any) -> Tensor:
         """Write the result of `masked_scatter` into the tensor and return it."""
     def masked_select(input, mask: Tensor) -> Tensor: """Return the elements where the mask is True, as a vector."""
     def matmul(input, other: Tensor) -> Tensor: """Return the matrix product; batch axes broadcast."""
     def matrix_exp(input) -> Tensor: """Return 1 + A + A @ A / 2 + ... of each square matrix A."""
     def matrix_power(input, n: _int) -> Tensor:
-        """Return x @ x @ ... @ x, or the power of the inverse for a negative exponent."""
+        """Return the matrix power x @ x @ ... @ x; a negative exponent gives a power of the inverse."""
     @overload
     def max(input, dim: Tensor | None = None, keepdim: _bool = False) -> Tensor:
         """Return the maximum of all elements, along an axis, or of two tensors."""
@@ -541,13 +547,13 @@ class Tensor(TensorBase, metaclass=TensorType):
     def maximum(input, other: Tensor | Number) -> Tensor:
         """Return the larger element, or NaN if one is NaN, for each element."""
     def mean(input, dim: Axes | None = None, keepdim: _bool = False, *, dtype: _dtype | None = None) -> Tensor:
-        """Return the mean of the elements; NaN for none."""
+        """Return the mean of the elements, or NaN for a tensor without elements."""
     @overload
     def median(input, dim: Tensor | None = None, keepdim: _bool = False) -> Tensor:
-        """Return the median, the smaller of two middle elements; NaN if an element is NaN."""
+        """Return the median, or NaN if an element is NaN."""
     @overload
     def median(input, dim: _int, keepdim: _bool = False) -> return_types.median:
-        """Return the median, the smaller of two middle elements; NaN if an element is NaN."""
+        """Return the median, or NaN if an element is NaN."""
     @overload
     def min(input, dim: Tensor | None = None, keepdim: _bool = False) -> Tensor:
         """Return the minimum of all elements, along an axis, or of two tensors."""
@@ -559,7 +565,7 @@ class Tensor(TensorBase, metaclass=TensorType):
     def mish(input) -> Tensor: """Return x * tanh(softplus(x)), for each element."""
     def mm(input, mat2: Tensor) -> Tensor: """Return the product of two matrices."""
     def mode(input, dim: _int = -1, keepdim: _bool = False) -> return_types.mode:
-        """Return (values, indices) of the most frequent element along an axis, the smallest of several."""
+        """Return (values, indices) of the most frequent element along an axis."""
     def moveaxis(input, source: Axes, destination: Axes) -> Tensor:
         """Move axes to other positions; the other axes keep their order."""
     def moveaxis_(self, *args: Any, **kwargs: Any) -> Tensor:
@@ -573,7 +579,7 @@ class Tensor(TensorBase, metaclass=TensorType):
     def mul_(self, other: Tensor | Number, *args: Any, **kwargs: Any) -> Tensor:
         """Write the result of `mul` into the tensor and return it."""
     def multinomial(input, num_samples: _int, replacement: _bool = False, *, generator: Generator | None = None) -> Tensor:
-        """Return int64 positions drawn with the weights in each row."""
+        """Draw int64 positions in each row, with probabilities proportional to the weights."""
     def multiply(input, other: Tensor | Number) -> Tensor: """Return input * other, for each element."""
     def multiply_(self, *args: Any, **kwargs: Any) -> Tensor:
         """Write the result of `multiply` into the tensor and return it."""
@@ -611,10 +617,10 @@ class Tensor(TensorBase, metaclass=TensorType):
         """Return a tensor of zeros, by default with the dtype and location of this tensor."""
     @overload
     def nonzero(input, *, as_tuple: Literal[False] = False) -> Tensor:
-        """Return the positions of the elements that are not 0, int64 (count, axes)."""
+        """Return the positions of the elements that are not 0, as an int64 tensor (count, axes)."""
     @overload
     def nonzero(input, *, as_tuple: Literal[True]) -> tuple[Tensor, ...]:
-        """Return the positions of the elements that are not 0, int64 (count, axes)."""
+        """Return the positions of the elements that are not 0, as an int64 tensor (count, axes)."""
     def norm(input, p: Number | str = 'fro', dim: Axes | None = None, keepdim: _bool = False, dtype: _dtype | None = None) -> Tensor:
         """Return the p-norm of the elements."""
     def normal_(self, *args: Any, **kwargs: Any) -> Tensor: """Fill the tensor with random numbers and return it."""
@@ -622,15 +628,15 @@ class Tensor(TensorBase, metaclass=TensorType):
     def not_equal_(self, *args: Any, **kwargs: Any) -> Tensor:
         """Write the result of `not_equal` into the tensor and return it."""
     def numel(self) -> _int: """Return the number of elements."""
-    def numpy(self) -> _np.ndarray: """Return an ndarray that shares the memory; no `detach()` is needed before."""
+    def numpy(self) -> _np.ndarray: """Return an ndarray that shares the memory."""
     def orthogonal_(tensor, gain: _float = 1.0, generator=None) -> Tensor:
-        """Fill with a matrix whose rows, or columns if there are fewer, are orthogonal."""
+        """Fill with a matrix with orthogonal rows, or orthogonal columns if it has fewer columns than rows."""
     def outer(input, vec2: Tensor) -> Tensor: """Return the products of all pairs of elements of two vectors."""
     @property
-    def output_nr(self) -> _int: """Which output of grad_fn it is."""
+    def output_nr(self) -> _int: """Index of the tensor in grad_fn's outputs."""
     @property
     def parts(self) -> Any: """{rank: shard} of the ranks of this process; devices with equal shards may share one."""
-    def peek(self) -> _np.ndarray: """Return numpy() for reading only; bfloat16 is converted to float32."""
+    def peek(self) -> _np.ndarray: """Return an ndarray for reading only, with bfloat16 converted to float32."""
     def permute(input, *dims_: Sizes, dims: Sequence[_int] | None = None) -> Tensor:
         """Return a view with the axes in another order."""
     def pin_memory(self, device: Device | None = None) -> Tensor:
@@ -644,11 +650,11 @@ class Tensor(TensorBase, metaclass=TensorType):
     def prod(input, dim: Axes | None = None, keepdim: _bool = False, *, dtype: _dtype | None = None) -> Tensor:
         """Return the prod of the elements."""
     def put(input, index: Tensor, source: Tensor, accumulate: _bool = False) -> Tensor:
-        """Return x with elements of the source at positions of the flattened tensor."""
+        """Return x with the elements of the source written at positions in the flattened tensor."""
     def put_(self, *args: Any, **kwargs: Any) -> Tensor: """Write the result of `put` into the tensor and return it."""
     def qr(input, some: _bool = True) -> return_types.qr: """Return flow.linalg.qr(input), an older form."""
     def quantile(input, q: Tensor | _float | Sequence[_float], dim: _int | None = None, keepdim: _bool = False, *, interpolation: str = 'linear') -> Tensor:
-        """Return quantiles; NaN if an element is NaN."""
+        """Return quantiles, or NaN if an element is NaN."""
     def rad2deg(input) -> Tensor: """Convert radians to degrees."""
     def rad2deg_(self, *args: Any, **kwargs: Any) -> Tensor:
         """Write the result of `rad2deg` into the tensor and return it."""
@@ -659,7 +665,7 @@ class Tensor(TensorBase, metaclass=TensorType):
     def record_stream(self, stream: Any) -> None:
         """Record that kernels of another stream use this memory, so that it is reused only after them."""
     def register_hook(self, hook: Callable) -> Handle:
-        """Register a hook that is called as hook(gradient) when this tensor's gradient is known."""
+        """Register a hook that is called as hook(gradient) when the gradient of this tensor has been computed."""
     def register_post_accumulate_grad_hook(self, hook: Callable) -> Handle:
         """Register a hook that is called as hook(tensor) after a gradient was added to this leaf's `.grad`."""
     def relu(input) -> Tensor: """Return max(x, 0), for each element."""
@@ -670,7 +676,7 @@ class Tensor(TensorBase, metaclass=TensorType):
     def remainder_(self, *args: Any, **kwargs: Any) -> Tensor:
         """Write the result of `remainder` into the tensor and return it."""
     def renorm(input, p: _float, dim: _int, maxnorm: _float) -> Tensor:
-        """Scale down every slice along an axis whose p-norm exceeds maxnorm."""
+        """Scale down the slices along an axis, so that the p-norm of each is at most maxnorm."""
     def renorm_(self, *args: Any, **kwargs: Any) -> Tensor:
         """Write the result of `renorm` into the tensor and return it."""
     def repeat(input, *times_: Sizes, repeats: Sequence[_int] | None = None) -> Tensor:
@@ -684,7 +690,7 @@ class Tensor(TensorBase, metaclass=TensorType):
     def requires_grad_(self, requires_grad: _bool = True) -> Tensor: """Set requires_grad and return the tensor."""
     def requires_grad_on(self, requires_grad: _bool = True) -> Tensor: """Set requires_grad and return the tensor."""
     def reshape(input, *sizes_: Sizes, shape: Sequence[_int] | None = None) -> Tensor:
-        """Return the elements in another shape, as a view if the strides allow it, else as a copy."""
+        """Return the elements in another shape, as a view if the strides allow it, and else as a copy."""
     def reshape_as(input, other: Tensor) -> Tensor: """Return the elements in the shape of another tensor."""
     def retain_grad(self) -> None:
         """Let the backward pass store this tensor's gradient in `.grad`, as it does for leaves."""
@@ -707,17 +713,17 @@ class Tensor(TensorBase, metaclass=TensorType):
     def scatter_(self, *args: Any, **kwargs: Any) -> Tensor:
         """Write the result of `scatter` into the tensor and return it."""
     def scatter_add(input, dim: _int, index: Tensor, src: Tensor) -> Tensor:
-        """Return x with src[i, j] added to x[index[i, j], j] for dim 0, and so on; duplicates add up."""
+        """Return x with src[i, j] added to x[index[i, j], j] for dim 0, and so on; repeated indices add up."""
     def scatter_add_(self, *args: Any, **kwargs: Any) -> Tensor:
         """Write the result of `scatter_add` into the tensor and return it."""
     def scatter_reduce(input, dim: _int, index: Tensor, src: Tensor, reduce: str, *, include_self: _bool = True) -> Tensor:
-        """Return x with all src elements of one position reduced; not in graphs."""
+        """Return x with all src elements of the same position combined by `reduce`; not supported in graphs."""
     def scatter_reduce_(self, *args: Any, **kwargs: Any) -> Tensor:
         """Write the result of `scatter_reduce` into the tensor and return it."""
     def select(input, dim: _int, index: _int) -> Tensor:
         """Return a view of one position along an axis, without that axis."""
     def select_scatter(input, src: Tensor, dim: _int, index: _int) -> Tensor:
-        """Return x with one position along an axis replaced by src."""
+        """Return a copy of x in which src replaces the slice at one position along an axis."""
     def selu(input) -> Tensor: """Return the scaled exponential linear unit of each element; see nn.functional.selu."""
     def sgn(input) -> Tensor: """Return -1, 0, or 1, the sign of x, for each element."""
     def sgn_(self, *args: Any, **kwargs: Any) -> Tensor: """Write the result of `sgn` into the tensor and return it."""
@@ -736,7 +742,7 @@ class Tensor(TensorBase, metaclass=TensorType):
     def sinh_(self) -> Tensor: """Write the result of `sinh` into the tensor and return it."""
     def size(self, dim: _int | None = None) -> Any: """Return the shape, or the size of one axis."""
     def slice_scatter(input, src: Tensor, dim: _int = 0, start: _int | None = None, end: _int | None = None, step: _int = 1) -> Tensor:
-        """Return x with x[start:end:step] along an axis replaced by src."""
+        """Return a copy of x in which src replaces x[start:end:step] along an axis."""
     def slogdet(input) -> return_types.slogdet: """Return flow.linalg.slogdet(input)."""
     def softmax(self, dim: _int | None = None, dtype: _dtype | None = None) -> Tensor:
         """Return exp(x) / sum(exp(x)) along an axis."""
@@ -755,12 +761,13 @@ class Tensor(TensorBase, metaclass=TensorType):
     def squeeze_(self, *args: Any, **kwargs: Any) -> Tensor:
         """Apply `squeeze` to the tensor itself, without moving its memory, and return it."""
     def std(input, dim: Axes | None = None, unbiased: _bool | None = None, keepdim: _bool = False, *, correction: _float | None = None) -> Tensor:
-        """Return the standard deviation, the square root of var; for equal elements it and its gradient are 0."""
+        """Return the standard deviation, the square root of var."""
     def storage(self) -> UntypedStorage:
-        """Return the memory block of this tensor; tensors that share it have equal ones."""
+        """Return the memory block of this tensor; tensors that share memory return equal blocks."""
     def storage_offset(self) -> _int:
         """Return the number of elements between the start of the memory block and the first element."""
-    def stride(self, dim: _int | None = None) -> Any: """Return the distance of neighbors along each axis, in elements."""
+    def stride(self, dim: _int | None = None) -> Any:
+        """Return the distance in memory between neighbors along each axis, in elements."""
     def sub(input, other: Tensor | Number, *, alpha: Number = 1) -> Tensor: """Return input - alpha * other."""
     def sub_(self, other: Tensor | Number, *args: Any, **kwargs: Any) -> Tensor:
         """Write the result of `sub` into the tensor and return it."""
@@ -789,10 +796,9 @@ class Tensor(TensorBase, metaclass=TensorType):
     def tanh_(self) -> Tensor: """Write the result of `tanh` into the tensor and return it."""
     def tensor_split(input, indices_or_sections: _int | Sequence[_int] | Tensor, dim: _int = 0) -> tuple[Tensor, ...]:
         """Return pieces along an axis."""
-    def tile(input, *dims_: Sizes, dims: Sequence[_int] | None = None) -> Tensor:
-        """Repeat the tensor along its axes; missing counts in front are 1."""
+    def tile(input, *dims_: Sizes, dims: Sequence[_int] | None = None) -> Tensor: """Repeat the tensor along its axes."""
     def to(self, *args: Any, dtype: _dtype | None = None, device: Device | None = None, other: Tensor | None = None, non_blocking: _bool = False, copy: _bool = False, memory_format: memory_format | None = None) -> Tensor:
-        """Return this tensor with another dtype or on another device; itself if nothing changes."""
+        """Return this tensor with another dtype or on another device, or the tensor itself if nothing changes."""
     def to_consistent(*args: Any, **kwargs: Any) -> Tensor: """See help(flowedu.core.sbp.tensor.shards.to_global)."""
     def to_device(self, device: Device, /, *, stream: Any = None) -> Tensor:
         """Return the tensor on another device, as `x.to(device)` does."""
@@ -818,22 +824,22 @@ class Tensor(TensorBase, metaclass=TensorType):
     def trunc_(self) -> Tensor: """Write the result of `trunc` into the tensor and return it."""
     def trunc_normal_(self, *args: Any, **kwargs: Any) -> Tensor: """Fill the tensor with random numbers and return it."""
     def type(self, dtype: _dtype | _type | str | None = None, non_blocking: _bool = False) -> Tensor | str:
-        """Return the class name of the dtype, such as 'flowedu.FloatTensor', or convert to a dtype."""
+        """Return the class name of the dtype, such as 'flowedu.FloatTensor', or convert to another dtype."""
     def type_as(input, other: Tensor) -> Tensor: """Convert to the dtype of another tensor."""
     def unbind(input, dim: _int = 0) -> tuple[Tensor, ...]: """Return one view per position along an axis."""
     def unflatten(input, dim: _int, sizes: Sequence[_int]) -> Tensor: """Split one axis into several."""
     def unfold(input, dimension: _int, size: _int, step: _int) -> Tensor:
-        """Return a view of sliding windows along an axis; the elements of a window become the last axis."""
+        """Return a view of sliding windows along an axis, with the elements of each window along a new last axis."""
     def uniform_(self, *args: Any, **kwargs: Any) -> Tensor: """Fill the tensor with random numbers and return it."""
     def unique(input, sorted: _bool = True, return_inverse: _bool = False, return_counts: _bool = False, dim: _int | None = None) -> Any:
         """Return the distinct elements in order, and optionally their inverse indices and counts."""
     def unique_consecutive(input, return_inverse: _bool = False, return_counts: _bool = False, dim: _int | None = None) -> Any:
-        """Return the elements without repetitions of neighbors."""
+        """Return the elements, except for elements that equal their predecessor."""
     def unsqueeze(input, dim: _int) -> Tensor: """Insert an axis of size 1."""
     def unsqueeze_(self, *args: Any, **kwargs: Any) -> Tensor:
         """Apply `unsqueeze` to the tensor itself, without moving its memory, and return it."""
     def untyped_storage(self) -> UntypedStorage:
-        """Return the memory block of this tensor; tensors that share it have equal ones."""
+        """Return the memory block of this tensor; tensors that share memory return equal blocks."""
     def var(input, dim: Axes | None = None, unbiased: _bool | None = None, keepdim: _bool = False, *, correction: _float | None = None) -> Tensor:
         """Return the variance: the sum of squared deviations divided by n - correction."""
     def vdot(input, tensor: Tensor) -> Tensor: """Return the inner product of two vectors."""
@@ -854,7 +860,7 @@ class Tensor(TensorBase, metaclass=TensorType):
     def xlogy_(self, *args: Any, **kwargs: Any) -> Tensor: """Write the result of `xlogy` into the tensor and return it."""
     def zero_(input) -> Tensor: """Fill the tensor with zeros."""
 class TensorType(type):
-    """Metaclass: a call makes a tensor, `flow.Tensor(2, 3)`; C code allocates without a call."""
+    """Metaclass that defines the call `flow.Tensor(2, 3)`."""
     def __call__(cls, *args: object, device: object | None = None, placement: object | None = None, sbp: object | None = None) -> Any: ...
 def attach(cls: type, methods: dict) -> None: """Set attributes of a class."""
 slots: Slots

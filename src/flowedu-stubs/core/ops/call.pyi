@@ -54,7 +54,7 @@ class OpBase:
     def attr_index(self) -> dict | Any: ...
     def call(self, inputs: tuple, attrs: tuple): ...
     def call_mixed(self, inputs: tuple, values: tuple):
-        """Run a call with other inputs than tensors: numbers become values, a blob runs it."""
+        """Run a call with a blob, which then runs it, or with numbers, which become values."""
     def complete(self, attrs: dict): """Return the attribute values in declared order, with defaults."""
     @property
     def defaults(self) -> tuple | Any: ...
@@ -83,7 +83,7 @@ class Rule:
     @property
     def f(self) -> Any: ...
     def __new__(cls, *args: Any, **kwargs: Any) -> Self: ...
-def call_below(op, inputs, attrs): """Pass a call to the interpreter below the current one, which only observes it."""
+def call_below(op, inputs, attrs): """Pass a call from the current interpreter, which only observes it, to the one below."""
 def current_interpreter(): """Return the current interpreter, or None in eager mode."""
 engine: EngineParts
 class interpreter:

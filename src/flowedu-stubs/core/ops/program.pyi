@@ -3,7 +3,7 @@ from typing import Any, Self
 
 BY_CODE: tuple
 class Formula:
-    """Instructions over slots: 0..nin-1 are inputs, the rest constants or results."""
+    """Instructions over slots."""
     cache: Any
     consts: Any
     dtypes: Any
@@ -13,7 +13,7 @@ class Formula:
     def __init__(self, nin, instrs, outs, consts=None, dtypes=None) -> None: ...
     def __repr__(self) -> str: ...
     def compile(self, what, in_types, out_types): """Return the TileProgram for these dtypes (cached)."""
-    def describe(self): """Return `y3 = mul(x0, x1); ...` as text for plans."""
+    def describe(self): """Return text for plans, such as `t2 = mul(x0, x1)`."""
     @property
     def nslots(self) -> Any: ...
     @classmethod

@@ -39,4 +39,4 @@ def out_of_memory(what: str, got: str, nbytes: int, **more) -> OutOfMemoryError:
     """Return the error of `what`, which could not allocate `nbytes` bytes for `got`."""
 separate: bool
 def view(base: Array, shape, strides, offset: int, cls=...):
-    """Return a view of `base`; strides, and offset from its first element, are in elements."""
+    """Return a view of `base` with these strides and this offset from its start, in elements."""

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from flowedu.core.sbp.sbp import pretty
-from flowedu.distributed.auto.model import held
+from flowedu.distributed.auto.model import total_bytes
 
 
 def describe(found, most: int = 20) -> str:
@@ -49,7 +49,7 @@ def _kinds(inferred) -> Counter:
 
 def _variables(assignment) -> int:
     inferred = assignment.inferred
-    return sum(held(v.spec, inferred.layout_of(v)) for v in inferred.graph.variables.values())
+    return sum(total_bytes(v.spec, inferred.layout_of(v)) for v in inferred.graph.variables.values())
 
 
 def _columns(table: Sequence[Sequence[str]]) -> list[str]:
