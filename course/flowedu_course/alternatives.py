@@ -53,7 +53,7 @@ def together(some: Sequence[Path] | None = None, only: Sequence[str] = ()) -> li
         done = subprocess.run(command, capture_output=True, encoding="utf-8", timeout=SECONDS)
     last = done.stdout.splitlines()[-1:]
     if done.returncode or not last:
-        return [f"the process ended by {done.returncode}: {(done.stderr.splitlines() or [''])[-1]}"]
+        return [f"the process exited with status {done.returncode}: {(done.stderr.splitlines() or [''])[-1]}"]
     return json.loads(last[0])
 
 
@@ -77,14 +77,15 @@ def judged_in(folder: Path, only: Sequence[str] = ()) -> list[str]:
             with contextlib.redirect_stdout(io.StringIO()):
                 verdict = judge.judged(h, file if file.exists() else own[h.id])
             if verdict.state != "right":
-                whose = "its alternative" if file.exists() else "the library's own lines"
-                found.append(f"{h.id}, {whose}, with the alternatives of others: {_format_verdict(verdict)}")
+                whose = "its alternative" if file.exists() else "the library's code"
+                found.append(f"{h.id}, {whose}, with alternatives of other exercises: "
+                             f"{_format_verdict(verdict)}")
     return found
 
 
 def _format_verdict(verdict: Verdict) -> str:
     lines = " / ".join(t.strip() for t in verdict.lines)
-    return f"{verdict.state} by {verdict.law or 'no law'}: {lines}"
+    return f"{verdict.state}, law: {verdict.law or 'none'}: {lines}"
 
 
 def problems(only: Sequence[str] = ()) -> list[str]:
@@ -104,7 +105,7 @@ def main(arguments: Sequence[str]) -> int:
     found = problems(arguments)
     print(f"{sum(map(len, files().values()))} alternative right answers of "
           f"{sum(map(bool, files().values()))} exercises"
-          + ("" if found else ": right alone, and together"))
+          + ("" if found else ": all are right, each alone and all together"))
     for line in found:
         print(f"   {line}")
     return 1 if found else 0

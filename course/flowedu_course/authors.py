@@ -42,7 +42,7 @@ def problems(hole, runner: Runner, cases: int = CASES) -> Iterator[str]:
         own.write_text(library(hole), encoding="utf-8")
         verdict = judged(hole, own, cases=cases)
         if verdict.state != "right" or verdict.stars < min(1, len(hole.stars)):
-            yield f"the library's own lines are {verdict.state} with {verdict.stars} stars: {verdict.lines}"
+            yield f"the library's code is {verdict.state} with {verdict.stars} stars: {verdict.lines}"
         first = Path(folder, hole.file)
         first.write_text(stub(hole), encoding="utf-8")
         verdict = judged(hole, first)
@@ -62,7 +62,7 @@ def _kernel(hole, runner: Runner) -> Iterator[str]:
             verdict = limits.judged(hole, file, course.HOME)
             if (verdict.state != wanted or wanted == "right"
                 and verdict.stars < (verdict.of if hole.stars else 1)):
-                what = "the library's own file" if name == "own" else "the stub"
+                what = "the library's file" if name == "own" else "the stub"
                 yield f"{what} is {verdict.state} with {verdict.stars} stars: {verdict.lines}"
     yield from _deaths(hole, runner)
 
@@ -78,11 +78,11 @@ def check_texts(hole) -> Iterator[str]:
     if own and not 0.5 * own <= hole.lines <= 1.5 * own:
         yield f"lines = {hole.lines}, the library has {own}"
     if (hole.kind == "target") != bool(hole.half):
-        yield f"half = {hole.half!r}: a target, and nothing else, has a rule for half of its points"
+        yield f"half = {hole.half!r}: a target needs a rule for half of its points, other kinds have none"
     if len(hole.hints) != 3:
-        yield f"{len(hole.hints)} hints, not three"
+        yield f"{len(hole.hints)} hints; expected: 3"
     if len(wrong.files(hole)) < 2:
-        yield f"{len(wrong.files(hole))} wrong answers, not two or more"
+        yield f"{len(wrong.files(hole))} wrong answers; expected: at least 2"
     if len(hole.task.strip().splitlines()) > 8:
         yield "the task has more than 8 lines"
     if any(len(line) > WIDEST for line in hole.task.splitlines()):
@@ -108,12 +108,13 @@ def _deaths(hole, runner: Runner) -> Iterator[str]:
             file, name = answer.put(Path(folder)), kept.name
             verdict = limits.judged(hole, file, course.HOME, seconds=30)
             if verdict.state != "wrong" or verdict.law != answer.law:
-                actual = f"{verdict.state} by {verdict.law or 'no law'} {verdict.lines}"
-                yield f"{name} should die by {answer.law}: {actual}"
+                actual = f"{verdict.state}, law: {verdict.law or 'none'} {verdict.lines}"
+                yield f"{name} should fail {answer.law}; got: {actual}"
             lines = runner.format_verdict(hole, verdict, file)
             text = "\n".join(lines)
             if len(lines) > 12 or any(len(t) > 100 for t in lines) or any(w in text for w in FORBIDDEN):
-                yield f"{name}: its text is not one of 12 lines in a student's words:\n{text}"
+                yield (f"{name}: the report has more than 12 lines, a line of more than 100 characters, or "
+                       f"one of the words {', '.join(FORBIDDEN)}:\n{text}")
 
 
 def worthless(bench, hole) -> Iterator[str]:
@@ -133,7 +134,7 @@ def main() -> int:
     parser = argparse.ArgumentParser("python -m flowedu_course.authors", description=__doc__.splitlines()[0])
     parser.add_argument("exercises", nargs="*")
     parser.add_argument("--frontier", action="store_true",
-                        help="also run the tests of each chapter with later ones open")
+                        help="also run the tests of each chapter while later exercises are open")
     options = parser.parse_args()
     bad = 0
     for c in course.chapters():
@@ -149,7 +150,7 @@ def main() -> int:
                 bad += len(found)
                 died = ""
                 if not found:
-                    died = f" not judged: {lacks}" if lacks else " died"
+                    died = f" not judged: {lacks}" if lacks else " rejected"
                 print(f"{hole.id:5s} {hole.title:50s} {len(wrong.files(hole))} wrong answers{died}",
                       flush=True)
                 for p in found:
@@ -179,7 +180,7 @@ def whole(frontier: bool) -> int:
                 file.write_text(stubs.answer_text(hole), encoding="utf-8")
                 verdict = bench.judged(hole, file)
                 bad += verdict.state != "right"
-                how = "with its judge in one process" if hole.together else "apart"
+                how = "in one process with its judge" if hole.together else "in a separate process"
                 said = "" if verdict.state == "right" else f": {verdict.state} {verdict.lines}"
                 print(f"{hole.id:5s} graded {how}{said}", flush=True)
     return bad + (steps.main([]) if frontier else 0)

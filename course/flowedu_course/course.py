@@ -188,7 +188,7 @@ def chapters(home: Path | None = None) -> list[Chapter]:
         try:
             table = _table(file.read_text(encoding="utf-8"))
         except tomllib.TOMLDecodeError as error:
-            raise ArgumentError(f"{file}: this is no TOML", expected="see chapters/01_blob/chapter.toml",
+            raise ArgumentError(f"{file}: invalid TOML", expected="see chapters/01_blob/chapter.toml",
                                 got=str(error)) from None
         c = Chapter(int(file.parent.name[:2]), table["title"], table["hours"], file.parent,
                     table.get("demo_seconds", 0))
@@ -271,7 +271,7 @@ class Progress:
         if any(type(row[k]) is not type(v) and (type(row[k]), type(v)) != (int, float)
                for row in rows.values() for k, v in EMPTY.items()) or any(r["state"] not in STATES
                                                                           for r in rows.values()):
-            raise ValueError("a row is not as it was written")
+            raise ValueError("a row has a value of the wrong type")
         return rows
 
     def save(self) -> None:

@@ -18,7 +18,7 @@ def opening(demo: str, quick: bool = False) -> None:
     about = Path(demo).with_name("chapter.toml")
     seconds = tomllib.loads(about.read_text(encoding="utf-8")).get("demo_seconds", 0) if about.exists() else 0
     if seconds and not quick:
-        print(f"the demo takes about {lasting(seconds)} on two cores (make with LESSON=1 leaves it out)",
+        print(f"the demo takes about {lasting(seconds)} on two cores (`make` with LESSON=1 skips it)",
               flush=True)
     if os.environ.get("FLOWEDU_HOLES"):
         from flowedu.swap import whose
@@ -34,7 +34,7 @@ def _ended(kind: type[BaseException], error: BaseException, trace: TracebackType
     hole, line = opened(error), spoilt(error)
     if not (hole or line):
         return sys.__excepthook__(kind, error, trace)
-    print(f"the rest of the demo is left out: it needs exercise {hole}, which is open" if hole else
+    print(f"the demo ends here: it needs exercise {hole}, which is open" if hole else
           f"the demo ends here: {line}", flush=True)
     raise SystemExit(0 if hole else 1)
 

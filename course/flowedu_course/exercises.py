@@ -75,7 +75,7 @@ def run(chapter: Path, answers: str = "exercises.py", only: tuple[str, ...] = ()
 def one(name: str, check: Callable, answer: Callable | None, path: Path) -> Result:
     """Check one answer."""
     if answer is None:
-        return Result(name, "wrong", f"{path.name} has no {name}: the checks find answers by their names")
+        return Result(name, "wrong", f"{path.name} has no {name}: keep the names of the answers")
     try:
         check(answer)
     except NotImplementedError as error:
@@ -110,7 +110,7 @@ def main(arguments: list[str]) -> int:
         return 2
     known = [n for n in vars(load(options.chapter / "checks.py")) if n.startswith("check_")]
     if unknown := [n for n in options.names if f"check_{n}" not in known]:
-        print(f"no exercise {unknown[0]}; there are " + ", ".join(n[6:] for n in known))
+        print(f"no exercise {unknown[0]}; available: " + ", ".join(n[6:] for n in known))
         return 2
     marks = {"right": "ok  ", "wrong": "no  ", "open": "todo", "unjudged": "?   "}
     results = []

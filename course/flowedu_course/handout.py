@@ -26,7 +26,7 @@ def notes(hole, at_hand: Sequence[str] = ()) -> list[str]:
         lines += ["", *textwrap.wrap(tr("available: {names}", names=", ".join(at_hand)), 120)]
     lines += ["", tr("{about}, {points} points", about=tr(hole.about), points=hole.points)]
     if hole.first:
-        lines.append(tr("after  {ids}: the laws run these, and they are open here",
+        lines.append(tr("after  {ids}: the laws call their functions, which are open here",
                         ids=", ".join(hole.first)))
     return [*lines, tr("read   {page}", page=page(hole))]
 

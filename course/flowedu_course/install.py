@@ -33,7 +33,7 @@ def install(folder: str | Path, only: Callable[[Any], bool] = lambda hole: True)
                 stack.enter_context(taking(hole, load(file, importlib.import_module(hole.module))))
             except Exception as error:             # stop on any error, so that no mixed library runs
                 why = (f"{type(error).__name__}: {str(error).partition(chr(10))[0]}; `make check "
-                       f"EX={hole.id}` says where")
+                       f"EX={hole.id}` shows the line")
                 if os.environ.get("FLOWEDU_HOLES_SKIP"):
                     SKIPPED[file] = why
                     continue

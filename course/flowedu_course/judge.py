@@ -96,7 +96,8 @@ def _failed(hole, error: BaseException, file: Path) -> Verdict:
     if not turn:
         return Verdict("wrong", lines=error_lines(error, file), trace=_trace(error))
     if which != hole.id and is_begun(file):           # a stub of a student's tree raised it
-        return Verdict("wrong", lines=[f"  do {which} first: this law runs it, and it is open"])
+        return Verdict("wrong", lines=[f"  do {which} first: this law calls its function, which is "
+                                       f"still open"])
     return Verdict("open")
 
 
@@ -146,7 +147,7 @@ def _stars(hole, measures: dict[str, Any]) -> Verdict:
     """Return a verdict with the stars reached, and the rule of the next star."""
     found = "   ".join(f"{k} {v:,}" for k, v in measures.items())
     if hole.half and not eval(hole.half, {"__builtins__": {}}, measures):
-        return Verdict("open", extra=measures, title="all laws hold; not yet better than handed out",
+        return Verdict("open", extra=measures, title="all laws hold; not yet better than the initial code",
                        lines=[f"  {found}     half of the points: {hole.half}"])
     reached = 0
     for rule in hole.stars:
@@ -215,7 +216,7 @@ def alarm_at(when: float, file: TextIO) -> None:
 def main(arguments: list[str]) -> None:
     home, id, file, result, seed = arguments[:5]
     laws.NOTE = Path(f"{result}.case")
-    threading.excepthook = lambda e: print("a thread of yours:", *(
+    threading.excepthook = lambda e: print("a thread of your answer raised an error:", *(
         t.strip() for t in error_lines(e.exc_value, Path(file))), sep="\n  ", flush=True)
     with open(f"{result}.where", "w", encoding="utf-8") as where:
         if len(arguments) > 5:                     # a deadline, at which the line is reported

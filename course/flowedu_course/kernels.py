@@ -72,20 +72,20 @@ def missing(hole) -> str:
     if hole.language != "cuda":
         compiler = (os.environ.get("CC") or "cc").split()[0]
         if shutil.which(compiler) is None:
-            return f"there is no C compiler {compiler}: install gcc, or say which one to use: CC=/path/to/gcc"
+            return f"there is no C compiler {compiler}: install gcc, or set CC=/path/to/gcc"
         return "" if importlib.util.find_spec("Cython") else "Cython is not installed: pip install cython"
     from flowedu.cuda.sim.build import library
 
     if importlib.util.find_spec("pycuda") is None:
-        return "PyCUDA is not installed: tools/setup_cuda.py sets it up"
-    return "" if library().exists() else "the simulator of a GPU is not set up: tools/setup_cuda.py does that"
+        return "PyCUDA is not installed: run tools/setup_cuda.py"
+    return "" if library().exists() else "the GPU simulator is not set up: run tools/setup_cuda.py"
 
 
 def set_up(hole, home: Path) -> str:
     """Set up missing tools once, and return what is still missing, or ""."""
     tool = home / "tools" / "setup_cuda.py"
     if hole.language == "cuda" and missing(hole) and tool.exists():
-        print(f"{hole.short}: setting up the simulator of a GPU, once; this takes some minutes", flush=True)
+        print(f"{hole.short}: setting up the GPU simulator; this takes a few minutes, once", flush=True)
         subprocess.run([sys.executable, str(tool)])
         importlib.invalidate_caches()
     return missing(hole)
@@ -120,7 +120,7 @@ def alone(hole, text: str) -> None:
     for text in (spliced, NOTES[".cu"].sub(" ", spliced)):
         for m in BROUGHT.finditer(text):
             if not HEADER.match(m[1]):
-                raise KernelError(f"{' '.join(m[0].split())}: an answer stands alone; headers are named "
+                raise KernelError(f"{' '.join(m[0].split())}: an answer may include only headers, named "
                                   f"without a folder", at="", got="")
 
 
@@ -264,7 +264,7 @@ def remarks(text: str, most: int = 3) -> list[str]:
         remark = f"score {line.score}: {what}   {instead}"
         room = max(12, 84 - len(remark))
         lines.append(f"  line {line.number:<4} {line.text.strip()[:room]:{min(room, 40)}s} {remark}")
-    return [*lines, *([f"  and {len(yellow) - most} lines more"] if len(yellow) > most else [])]
+    return [*lines, *([f"  and {len(yellow) - most} more lines"] if len(yellow) > most else [])]
 
 
 def _object(line: str, text: str) -> tuple[str, str]:
@@ -278,7 +278,7 @@ def _object(line: str, text: str) -> tuple[str, str]:
             return f"{name} is a Python object", f"cdef {'Py_ssize_t' if counts else 'double'} {name}"
     for name in re.findall(r"\b([A-Za-z_]\w*)\s*\(", line):
         if re.search(rf"^\s*(from\s+\w+\s+)?import\b.*\b{name}\b", text, re.M):
-            return f"{name} is Python's", f"from libc.math cimport {name}"
+            return f"{name} is a Python function", f"from libc.math cimport {name}"
     return "it calls Python", "add nogil, and Cython reports the calls"
 
 

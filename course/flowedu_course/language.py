@@ -25,12 +25,12 @@ from flowedu_course.course import HOME
 SETTINGS = ("FLOWEDU_LANG", "LC_ALL", "LC_MESSAGES", "LANG")
 HOLE = re.compile(r"\{(\w+)\}")                    # a placeholder in a text
 # What to do when a file cannot be read or written.
-FIXES = (((errno.ENOENT,), "it belongs to this tree: take it from the one that was handed out"),
+FIXES = (((errno.ENOENT,), "the tree needs this file: copy it from the original tree"),
          ((errno.EACCES, errno.EPERM, errno.EROFS),
-          "you may not read or write there: change that, or WORK=another"),
+          "change the permissions, or use another folder: WORK=another"),
          ((errno.EISDIR, errno.ENOTDIR, errno.EEXIST, errno.ELOOP),
-          "move away what has that name, or WORK=another folder"),
-         ((errno.ENOSPC, errno.EDQUOT, errno.EFBIG), "make room for it; the work files are as they were"))
+          "move the file or folder of that name, or use another folder: WORK=another"),
+         ((errno.ENOSPC, errno.EDQUOT, errno.EFBIG), "free some disk space; the work files are unchanged"))
 
 
 def language() -> str:
@@ -129,7 +129,7 @@ def _read(file: Path) -> dict:
 
 def describe_system_error(error: OSError, work: Path) -> str:
     """Return the system's message about a file, with a fix."""
-    fix = next((text for codes, text in FIXES if error.errno in codes), "the work files are as they were")
+    fix = next((text for codes, text in FIXES if error.errno in codes), "the work files are unchanged")
     return f"{error.strerror}: {error.filename or work}; {fix}"
 
 

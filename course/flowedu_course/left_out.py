@@ -64,4 +64,4 @@ def why_not(error: Exception, unmade: Mapping[str, str], expected: str) -> str:
                    "")
     if lacking or type(error).__name__ == expected or not students():
         return lacking
-    return spoilt(error) or f"{type(error).__name__}: {_first(error)}; on the library's own lines it runs"
+    return spoilt(error) or f"{type(error).__name__}: {_first(error)}; it runs with the library's code"

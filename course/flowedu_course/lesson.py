@@ -91,17 +91,17 @@ def _run_blocks(path: Path, say, before) -> int:
             count += printed is not None
             say(f"{where}: left out: {why}\n" if printed is None else printed)
         elif b.language == "text" and b.words == "output" and left_out:
-            say(f"(the page has it:)\n{b.text}")
+            say(f"(expected output:)\n{b.text}")
         elif b.language == "text" and b.words == "output" and printed is not None:
             missing = [line for line in b.text.splitlines() if not _promised(line, printed)]
             if missing and (hole := turn(printed)):
                 say(f"{where}: left out: {needs(hole)}\n")
             elif missing and students():
-                say(f"{where}: on the library's own lines, without open exercises, this is printed: "
+                say(f"{where}: with the library's code and no open exercises, the block prints: "
                     f"{missing[0].strip()}\n")
             elif missing:
-                raise LessonError(f"{where}: the lesson promises this line, which the block above does not "
-                                  f"print:\n  {missing[0]}\nit printed:\n{printed}")
+                raise LessonError(f"{where}: the block above does not print this expected line:\n"
+                                  f"  {missing[0]}\nit printed:\n{printed}")
     before(source[read:], None)
     return count
 
@@ -109,7 +109,7 @@ def _run_blocks(path: Path, say, before) -> int:
 def _lacks(need: str) -> bool:
     """Return True if a block needs a device that this machine does not have."""
     if need not in ("", "cuda", "sim"):
-        raise LessonError(f"a block needs {need!r}, and nobody knows what that is")
+        raise LessonError(f"unknown value needs={need!r} of a block; expected: cuda or sim")
     from flowedu import cuda
     from flowedu.cuda.machine import kind
     return bool(need) and (not cuda.is_available() or need == "sim" and kind() != "sim")
@@ -152,9 +152,9 @@ def _run(block: Block, path: Path, scope: dict, unmade: dict[str, str]) -> str:
             raise LessonError(f"{where}: {type(error).__name__}: {error}\n{out.getvalue()}") from error
         return out.getvalue() + str(error) + "\n"
     if expected and students():
-        raise LeftOut(f"it should raise {expected}; on the library's own lines it does")
+        raise LeftOut(f"it should raise {expected}, as it does with the library's code")
     if expected:
-        raise LessonError(f"{where}: the lesson promises a {expected}, but the block runs")
+        raise LessonError(f"{where}: the block should raise {expected}, but no error was raised")
     return out.getvalue()
 
 
@@ -175,8 +175,9 @@ def _apart(path: Path) -> int:
     command = [sys.executable, "-m", "flowedu_course.lesson", str(path)]
     code = subprocess.run(command, env={**os.environ, ALONE: "1"}).returncode
     if code < 0:
-        print(f"\n{path}: ended by {signal.Signals(-code).name}: an answer of yours makes the library read "
-              f"or write\n  memory that is not its own; `make list` says which are not right yet", flush=True)
+        print(f"\n{path}: ended by {signal.Signals(-code).name}: one of your answers makes the library read "
+              f"or write\n  memory outside its arrays; `make list` shows which answers are not right yet",
+              flush=True)
     return max(code, 0)
 
 

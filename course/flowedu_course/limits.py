@@ -71,10 +71,10 @@ def details(runner, hole) -> list[str]:
         lines += [heading, *verdict.trace.splitlines(), verdict.title]
     lines += verdict.lines
     if ended and not verdict.trace and verdict.state == "wrong":
-        lines.append("  nothing was raised: what it gives is not what it should be")
+        lines.append("  no exception was raised, but the result is wrong")
     left = len(lines) - DETAILS
-    return [*([f"... {left} lines more"] if left > 0 else []), *lines[-DETAILS:],
-            f"  to stop in it: breakpoint() there, then `DEBUG=1 make check EX={hole.id}`"]
+    return [*([f"... {left} more lines"] if left > 0 else []), *lines[-DETAILS:],
+            f"  to debug it: insert breakpoint(), then run `DEBUG=1 make check EX={hole.id}`"]
 
 
 def _judged(hole, file: Path, home: Path, seed: int, seconds: float = 0.0,
@@ -184,10 +184,10 @@ def reason(code: int | None, where: str, file: Path, output: str, seconds: float
         return [f"  the process was ended by {signal.Signals(-code).name}",
                 *case, *(["  it read or wrote memory outside its arrays"] if case else [])]
     last = [f"  {t[:96]}" for t in output.splitlines()[-1:]]
-    return [f"  the process ended by itself with code {code}: os._exit, or a crash", *last]
+    return [f"  the process exited with status {code}: os._exit, or a crash", *last]
 
 
 def first_lines(output: str) -> str:
     """Return the first 20 lines of the answer's output."""
     lines = output.splitlines()
-    return "\n".join(lines[:20] + ([f"... {len(lines) - 20} lines more"] if len(lines) > 20 else []))
+    return "\n".join(lines[:20] + ([f"... {len(lines) - 20} more lines"] if len(lines) > 20 else []))

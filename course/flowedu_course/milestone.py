@@ -32,7 +32,7 @@ def find(number: str, home: Path) -> course.Chapter:
         if str(c.number) == number:
             return c
     raise ArgumentError(f"chapter {number or '?'} has no milestone", got=number or "nothing",
-                        expected=", ".join(str(c.number) for c in chapters), fix="make milestone-4, say")
+                        expected=", ".join(str(c.number) for c in chapters), fix="make milestone-4")
 
 
 def missing(runner, milestone: course.Milestone) -> list[str]:
@@ -84,8 +84,8 @@ def started(runner, name: str, wanted: course.Milestone, command: Sequence[str],
     try:
         code = subprocess.run(command, env=env, timeout=limit).returncode
     except subprocess.TimeoutExpired:
-        print(tr("{name} missed: no end after {limit} s; about {seconds} s are usual", name=name, limit=limit,
-                 seconds=wanted.seconds))
+        print(tr("{name} missed: not finished after {limit} s; it usually takes about {seconds} s", name=name,
+                 limit=limit, seconds=wanted.seconds))
         return 1
     except KeyboardInterrupt:
         return 130
@@ -114,7 +114,7 @@ def ran(program: Path) -> int:
         return 130
     except Exception as error:
         if which := opened(error):
-            print(f"it runs exercise {which}, too, which is open in this tree: `make start "
+            print(f"the program also needs exercise {which}, which is open in this tree: `make start "
                   f"CH={which.partition('.')[0]}`")
             return 1
         files = [f.filename for f in traceback.extract_tb(error.__traceback__)]

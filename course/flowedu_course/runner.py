@@ -119,7 +119,7 @@ class Runner:
         unmet = self.unmet(hole)
         before = []
         if unmet:
-            before = [tr("  do first    {ids}: the laws run these, and they are open in this tree",
+            before = [tr("  do first    {ids}: the laws call their functions, which are open in this tree",
                          ids=", ".join(unmet))]
         if verdict.state == "unjudged":
             return [self._headline(hole, tr("cannot be judged here")), *(cut(line) for line in verdict.lines)]
@@ -188,12 +188,12 @@ class Runner:
     def solution(self, hole, force: bool = False) -> list[str]:
         """Return the library's answer, if the exercise is right or with `force`."""
         if hole.withheld and not hole.solution:
-            return [tr("{short}: this tree was handed out without the library's own lines;",
+            return [tr("{short}: this tree does not include the library's code;",
                        short=short(hole)),
-                    tr("  ask your instructor for them: answers in {folder}/ are shown here",
+                    tr("  ask your instructor for the answers; this command shows files in {folder}/",
                        folder=course.SOLUTIONS)]
         if not self._right(hole.id) and not force:
-            return [tr("{short}: not right yet; FORCE=1 shows the library's lines anyway", short=short(hole))]
+            return [tr("{short}: not right yet; FORCE=1 shows the library's code anyway", short=short(hole))]
         if hole.withheld:
             return [f"# {hole.solution.relative_to(self.home)}",
                     *hole.solution.read_text(encoding="utf-8").splitlines()]
@@ -219,13 +219,14 @@ def _digest(*files: Path) -> str:
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser("python -m flowedu_course", description=__doc__.splitlines()[0])
     parser.add_argument("command", choices=COMMANDS)
-    parser.add_argument("exercise", nargs="?", default="", help="4.3, say; of start and milestone: a chapter")
+    parser.add_argument("exercise", nargs="?", default="",
+                        help="such as 4.3; for start and milestone: a chapter")
     parser.add_argument("--work", type=Path, default=Path(os.environ.get("WORK", "work")))
     parser.add_argument("--home", type=Path, default=course.HOME, help=argparse.SUPPRESS)
     parser.add_argument("--seed", default=os.environ.get("SEED") or "0")
     parser.add_argument("--force", action="store_true")
     parser.add_argument("--library", action="store_true",
-                        help="milestone, scratch: on the library's own lines")
+                        help="milestone, scratch: use the library's code")
     options = parser.parse_args(arguments)
     try:
         return _run(options)
@@ -276,13 +277,14 @@ def _number(name: str, text: str) -> int:
     try:
         return int(text)
     except ValueError:
-        raise ArgumentError(f"{name} is no number", expected=f"{name}=4, say", got=text) from None
+        raise ArgumentError(f"{name} is not a number", expected=f"a number, such as {name}=4",
+                            got=text) from None
 
 
 def _afterwards(runner: Runner, hole) -> list[str]:
     """Return the next steps after a right answer."""
     said = [] if hole.withheld and not hole.solution else [
-        tr("  the library's own lines: `make solution EX={id}`", id=hole.id)]
+        tr("  the library's code: `make solution EX={id}`", id=hole.id)]
     h = runner.after(hole)
     if h is None:
         return [*said, tr("  that was the last one")]

@@ -69,8 +69,8 @@ def describe_calls(called: set[CodeType], needed: Sequence, work: Path | None) -
     beside = [c for c in called if Path(c.co_filename).is_relative_to(PACKAGE) and c not in set(inside)
               and not Path(c.co_filename).is_relative_to(PACKAGE / "swap")]
     if work is None:
-        return [f"all of it the library's: {len(inside)} Python functions of core that ran, and "
-                f"{len(beside)} beside it"]
+        return [f"the library's code ran: {len(inside)} Python functions in core and {len(beside)} in other "
+                f"packages"]
     named = {(c.co_filename, c.co_name) for c in called}
     theirs = {h: [n for path, n in zip(h.objects, h.functions) if (str(work / h.file), n) in named
                   or _data(h, path)]
@@ -78,9 +78,9 @@ def describe_calls(called: set[CodeType], needed: Sequence, work: Path | None) -
     core = sum(len(n) for h, n in theirs.items() if h.module.startswith("flowedu.core."))
     more = sum(map(len, theirs.values())) - core
     idle = [h.id for h, names in theirs.items() if len(names) < len(h.functions)]
-    return [f"{core} of core's {len(inside) + core} Python functions that ran were yours, and {more} of the "
-            f"{len(beside) + more} beside it", *(["the library's, or not called here: " + ", ".join(idle)]
-                                                 if idle else [])]
+    return [f"{core} of the {len(inside) + core} called Python functions in core were yours, and {more} of "
+            f"the {len(beside) + more} in other packages",
+            *(["exercises whose answers were not called: " + ", ".join(idle)] if idle else [])]
 
 
 def _data(hole, path: str) -> bool:

@@ -90,7 +90,7 @@ def refuse_words(text: str) -> None:
         if word and word in _read_words() and not re.match("cudasim|__attribute|__builtin|__asm|_Z", word):
             continue
         number = 1 + code.count("\n", 0, m.start()) + sum(end <= m.start() for end in ends)
-        raise KernelError(f"{m[0]} has no place in an answer: CUDA C is enough",
+        raise KernelError(f"{m[0]} is not allowed in an answer: use plain CUDA C",
                           at=f"kernel.cu:{number}: {text.splitlines()[number - 1].strip()}", got="")
 
 
@@ -98,12 +98,12 @@ def refuse_symbols(code: bytes) -> None:
     """Raise KernelError if compiled code runs when it is loaded, or calls functions that no GPU has."""
     for name, kind, defined in _symbols(code):
         if kind == MADE_BY_FUNCTIONS:
-            raise KernelError(f"{name} is made by a function that runs before any kernel does", at="", got="")
+            raise KernelError(f"{name} is set by a function that runs before the kernel", at="", got="")
         bare = name.partition("@")[0]
         known = (bare.startswith("cudasim_") and bare in _read_words() or OF_COMPILERS.fullmatch(bare)
                  or _mathematics(bare))
         if not defined and bare and not known:
-            raise KernelError(f"a kernel cannot call {bare}: there is none on a GPU", at="", got="")
+            raise KernelError(f"a kernel cannot call {bare}: GPUs do not have it", at="", got="")
 
 
 def _symbols(code: bytes) -> Iterator[tuple[str, int, bool]]:
@@ -113,8 +113,8 @@ def _symbols(code: bytes) -> Iterator[tuple[str, int, bool]]:
     sections = [struct.unpack_from("<IIQQQQIIQQ", code, offset + i * size) for i in range(count)]
     for s in sections:
         if s[1] in RUNS_FIRST and s[5] > STARTS:
-            raise KernelError("a variable outside of the kernel is made by code that runs before any "
-                              "kernel does", at="", got="")
+            raise KernelError("a variable outside of the kernel is initialized by code that runs before "
+                              "the kernel", at="", got="")
         if s[1] == TABLE_OF_SYMBOLS:
             names = sections[s[6]][4]
             for at in range(s[4], s[4] + s[5], 24):

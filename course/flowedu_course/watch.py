@@ -18,7 +18,7 @@ from flowedu_course.language import cut, describe_system_error, padded, short, t
 
 POLL = 0.5                                         # seconds
 HELP = "n next  h hint  l list  e exercise  d debug  x reset  s solution  q quit"
-CHOOSE = "up down: move  Enter: go on with it  Esc: back  q quit"
+CHOOSE = "up down: move  Enter: select  Esc: back  q quit"
 ARROWS = {"\x1b[A": "k", "\x1b[B": "j", "\x1bOA": "k", "\x1bOB": "j"}
 
 

@@ -235,15 +235,16 @@ def test_the_runner_checks_the_requested_exercises(tmp_path, capsys):
 def test_the_runner_refuses_unknown_exercises(tmp_path, capsys):
     assert exercises.main([str(tmp_path)]) == 2
     assert exercises.main([write_chapter(tmp_path, "return 2"), "three"]) == 2
-    assert "no exercise three; there are two" in capsys.readouterr().out
+    assert "no exercise three; available: two" in capsys.readouterr().out
 
 
 # ---- the lesson runner
 @pytest.mark.parametrize("lesson, complaint", [
-    ("```python\nprint(1)\n```\n```text output\n2\n```\n", "lesson.md:5: the lesson promises this line"),
-    ("\n```python error=ShapeError\nprint(1)\n```\n", "lesson.md:3: the lesson promises a ShapeError"),
+    ("```python\nprint(1)\n```\n```text output\n2\n```\n",
+     "lesson.md:5: the block above does not print this expected line"),
+    ("\n```python error=ShapeError\nprint(1)\n```\n", "lesson.md:3: the block should raise ShapeError"),
     ("```python\n1 / 0\n```\n", "lesson.md:2: ZeroDivisionError"),
-    ("```python needs=quantum\n1\n```\n", "a block needs 'quantum'")])
+    ("```python needs=quantum\n1\n```\n", "unknown value needs='quantum' of a block")])
 def test_a_wrong_promise_in_a_lesson_is_reported(lesson, complaint, tmp_path):
     path = tmp_path / "lesson.md"
     path.write_text(lesson, encoding="utf-8")

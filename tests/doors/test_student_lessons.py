@@ -35,7 +35,7 @@ def test_a_skipped_block_shows_the_output_of_the_page(whole):
     page = (whole / "chapters/04_job_functions/plan.md").read_text(encoding="utf-8")
     (line, output), *_ = promised(page).items()
     at = said.index(f"plan.md:{line}: left out: it needs exercise")
-    assert "  > (the page has it:)\n" + "".join(f"  > {t}\n"
+    assert "  > (expected output:)\n" + "".join(f"  > {t}\n"
                                                 for t in output.text.splitlines()[:2]) in said[at:at + 500]
 
 
@@ -45,7 +45,7 @@ def test_lessons_report_where_an_answer_changes_the_numbers(whole):
     place = course.find("4.3")
     (whole / "mine" / place.file).write_text(stub(place).replace("    end = 0\n", "    end = start = 0\n"),
                                              "utf-8")
-    assert "on the library's own lines, without open exercises, this is printed: " in lessons(
+    assert "with the library's code and no open exercises, the block prints: " in lessons(
         whole, "mine", "chapters/04_job_functions/plan.md")
 
 
@@ -65,7 +65,7 @@ def test_a_lesson_continues_after_a_wrong_answer(whole):
         said = lessons(whole, "spoilt", *pages)
         assert f"{pages[1]}: 2 code blocks ran" in said or "ended by SIG" in said, said
         told = {"4.1": "left out: your 4.1_last_reads.py, line 2, raises KeyError: 'mine'",
-                "1.1": "ended by SIG|on the library's own lines"}[id]
+                "1.1": "ended by SIG|with the library's code"}[id]
         assert re.search(told, said), said
 
 
@@ -105,7 +105,7 @@ def demo_of(home, chapter, folder):
 def test_a_demo_names_the_open_exercise(whole, chapter):
     done = demo_of(whole, chapter, "empty")
     assert done.returncode == 0, done.stderr
-    assert re.search(r"^the rest of the demo is left out: it needs exercise \d\.\d+, which is open$",
+    assert re.search(r"^the demo ends here: it needs exercise \d\.\d+, which is open$",
                      done.stdout, re.M)
 
 

@@ -46,7 +46,7 @@ def test_every_exercise_can_be_begun(whole):
     """
     for hole in HOLES:
         text = (whole / "work" / hole.file).read_text(encoding="utf-8")
-        first = re.search(r"^after  (.*): the laws run these", text, re.MULTILINE)
+        first = re.search(r"^after  (.*): the laws call their functions", text, re.MULTILINE)
         assert (tuple(first[1].split(", ")) if first else ()) == hole.needs
         assert text.replace(f"{first[0]}, and they are open here\n" if first else "",
                             "") == stub(hole), hole.id
@@ -73,7 +73,8 @@ def test_prerequisites_are_reported(whole):
     assert re.search(r"8\.6 .* points$", listed[1], re.MULTILINE)
     assert "some of them need 1.3, 1.5, 2.2 first (" in begun[1]
     for rc, said in (checked, untouched):
-        assert rc == 1 and re.search(r"do first    (1\.1, )?1\.3, 1\.5: the laws run these", said), said
+        assert rc == 1 and re.search(r"do first    (1\.1, )?1\.3, 1\.5: the laws call their functions",
+                                     said), said
     assert "not begun" in untouched[1]
 
 
@@ -238,7 +239,7 @@ def test_a_milestone_runs_on_right_answers(whole, chapter):
         there = answered(whole, [*needs, *map(course.find, right)], right=right,
                          folder=f"milestone-{chapter.number}")
         done = inside(whole, "-m", "flowedu_course", "milestone", str(chapter.number), *there.split())
-        told = not some and re.search(r"it runs exercise \d\.\d+, too, which is open", done.stdout)
+        told = not some and re.search(r"the program also needs exercise \d\.\d+, which is open", done.stdout)
         assert done.returncode == 0 or told, done
     assert done.returncode == 0
 

@@ -104,7 +104,7 @@ def test_an_exercise_is_chosen_in_the_list(runner):
     with watching(runner.work, "1.2") as screen:
         screen.until(r"1\.2 [^\n]*not begun[^\0]*q quit")
         screen.press("l")
-        screen.until(r"> \[ \] 1\.2 [^\0]*Enter: go on with it[^\0]*q quit")
+        screen.until(r"> \[ \] 1\.2 [^\0]*Enter: select[^\0]*q quit")
         screen.press("j")
         screen.until(r"> \[ \] 1\.3 [^\0]*q quit")
         screen.press("\x1b[B")                         # arrow down
@@ -147,12 +147,12 @@ def test_debug_of_an_answer_that_raises_nothing_or_does_not_end(runner, monkeypa
     hole = course.find("1.1")
     runner.file(hole).write_text("def row_major(shape):\n    return ()\n")
     said = "\n".join(details(runner, hole))
-    assert "wrong" in said and "nothing was raised" in said and "Traceback" not in said
+    assert "wrong" in said and "no exception was raised" in said and "Traceback" not in said
     runner.file(hole).write_text("import os\n\n\ndef row_major(shape):\n    print('flood\\n' * 1000)\n    "
                                  "os._exit(3)\n")
     lines = details(runner, hole)
-    assert ("ended by itself with code 3" in "\n".join(lines[-3:]) and len(lines) < 250
-            and "lines more" in lines[0])
+    assert ("exited with status 3" in "\n".join(lines[-3:]) and len(lines) < 250
+            and "more lines" in lines[0])
     runner.file(hole).write_text(RIGHT, encoding="utf-8")
     assert "1.1 strides: right" in details(runner, hole)[0]
     runner.file(hole).unlink()

@@ -42,7 +42,7 @@ def test_an_answer_that_breaks_the_library_is_reported_by_exercise(tmp_path):
     assert [line.partition(",")[0] for line in found] == ["4.2", "4.3"], found
     assert "IndexError" in found[0] and "plans.bound" in found[0] and "IndexError" in found[1]
     [told] = alternatives.alone(course.find("4.2"), short)
-    assert told.startswith("4.2_short.py: wrong by plans.bound")
+    assert told.startswith("4.2_short.py: wrong, law: plans.bound")
 
 
 def test_alternatives_are_also_checked_together(tmp_path):

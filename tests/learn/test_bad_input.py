@@ -285,8 +285,8 @@ def test_a_file_saved_in_two_steps_is_read_when_complete(tmp_path):
 
 
 @pytest.mark.parametrize("arguments, environment, words", [
-    (["start", "four"], {}, "CH is no number"),
-    (["check", "1.1"], {"SEED": "x"}, "SEED is no number"),
+    (["start", "four"], {}, "CH is not a number"),
+    (["check", "1.1"], {"SEED": "x"}, "SEED is not a number"),
     (["check", "strides"], {}, "there is no exercise strides"),
     (["solution", "99.1"], {}, "there is no exercise 99.1"),
 ])

@@ -118,7 +118,7 @@ FORGING = {
         "class Liar:\n    __eq__ = lambda *a: True\n    __iter__ = lambda s: iter(())\ndef "
         "row_major(shape):\n    return Liar()\n", ""),
     "a function as the result": ("def row_major(shape):\n    return row_major\n", ""),
-    "an exit in the middle": ("import os\ndef row_major(shape):\n    os._exit(0)\n", "ended by itself"),
+    "an exit in the middle": ("import os\ndef row_major(shape):\n    os._exit(0)\n", "exited with status"),
     "sys.exit": ("import sys\ndef row_major(shape):\n    sys.exit(0)\n", "SystemExit"),
 }
 GETTING_OUT = {
@@ -466,7 +466,7 @@ NATIVE = {
 @pytest.mark.parametrize("name", NATIVE)
 def test_refused_cuda_c_constructs_are_named(name):
     beside, word = NATIVE[name]
-    with pytest.raises(KernelError, match=re.escape(f"{word} has no place in an answer")):
+    with pytest.raises(KernelError, match=re.escape(f"{word} is not allowed in an answer")):
         kernels.alone(GUARD, ADD + beside)
 
 
@@ -490,7 +490,7 @@ def test_plain_cuda_c_is_accepted():
 COMPILED = {
     "a variable made first": (ADD + "int *made = new int(1);\n", "cannot call|runs before"),
     "it, without help": (ADD + "int first();\nint made = first(), twice = first();\n__device__ __noinline__ "
-                         "int first() { return blockIdx.x; }\n", "made by code that runs before"),
+                         "int first() { return blockIdx.x; }\n", "initialized by code that runs before"),
     "a program": ('extern "C" int system(const char *);\n' + ADD.replace(IN_IT,
                                                                          f'if (n < 0) system("id"); {IN_IT}'),
                   "cannot call system"),

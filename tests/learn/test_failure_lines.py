@@ -105,4 +105,5 @@ def test_an_error_in_a_thread_of_the_answer_has_its_line(tmp_path):
     body = "import threading; t = threading.Thread(target=int, args=('x',)); t.start(); t.join()"
     file = raising(hole, tmp_path, body.replace("target=int, args=('x',)", "target=lambda: int('x')"))
     printed = limits.judged(hole, file, course.HOME).output
-    assert "a thread of yours:\n  ValueError: invalid literal" in printed and "line 2 " in printed, printed
+    assert ("a thread of your answer raised an error:\n  ValueError: invalid literal" in printed
+            and "line 2 " in printed), printed

@@ -126,7 +126,7 @@ def test_page_and_junit_are_well_formed_for_any_output(tmp_path):
 
 # exercises that this machine cannot judge
 GUARD = course.find("8.7")
-LACKS = "PyCUDA is not installed: tools/setup_cuda.py sets it up"
+LACKS = "PyCUDA is not installed: run tools/setup_cuda.py"
 
 
 def test_unjudged_exercises_do_not_count(tmp_path):

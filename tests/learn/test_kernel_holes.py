@@ -74,7 +74,7 @@ def test_from_the_stub_to_the_solution(runner):
     ([("y[at] =", "(<float *>8)[at] =")], ("SIGSEGV", "case            x (", "memory outside its arrays")),
     ([("from libc.stdint", 'cdef extern from "nowhere.h":\n    int nothing\nfrom libc.stdint')],
      ("nowhere.h",)),
-    ([("def table():", "import os\nos._exit(0)\ndef table():")], ("ended by itself with code 0",)),
+    ([("def table():", "import os\nos._exit(0)\ndef table():")], ("exited with status 0",)),
     ([("def table():", "raise SystemExit(3)\ndef table():")], ("SystemExit: 3",)),
 ], lambda row: row[1][0] == "law 1 of 5"))
 def test_faults_are_reported(runner, changes, words):
@@ -154,11 +154,11 @@ def table():
     assert right and "* 1 of 3 stars" in lines[0]
     assert (lines[1].startswith("  line 14   for r in range(lo, hi):")
             and lines[1].endswith("cdef Py_ssize_t r"))
-    assert "score" in lines[1] and "r is a Python object" in lines[1] and "lines more" in lines[4]
+    assert "score" in lines[1] and "r is a Python object" in lines[1] and "more lines" in lines[4]
     assert "2 stars: score 0 in every loop line" in lines[-2]
     typed = loop.replace("lo, hi\n", "lo, hi, r, j\n")
     right, said = answer(runner, text=typed, hole=SOFTMAX)
-    assert "exp is Python's   from libc.math cimport exp" in said and "line 19" in said, said
+    assert "exp is a Python function   from libc.math cimport exp" in said and "line 19" in said, said
     right, said = answer(runner, text=typed.replace("from math import", "from libc.math cimport"),
                          hole=SOFTMAX)
     assert "2 of 3 stars" in said.splitlines()[0] and "score" not in said, said

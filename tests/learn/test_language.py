@@ -95,7 +95,7 @@ def test_every_text_of_a_command_has_chinese():
     assert len(texts) > 40 and not missing
     unused = {t for section in ("commands", "files") for t in COMMON[section]} - {*texts}
     assert unused <= {"n next  h hint  l list  e exercise  d debug  x reset  s solution  q quit",
-                      "up down: move  Enter: go on with it  Esc: back  q quit"}, "nothing says this any more"
+                      "up down: move  Enter: select  Esc: back  q quit"}, "nothing says this any more"
 
 
 def test_every_law_and_star_has_chinese():

@@ -89,7 +89,7 @@ def test_a_failing_answer_in_a_milestone_is_reported_without_a_traceback(tmp_pat
     assert "IndexError" in done.stdout and "line 2" in done.stdout and "buffers[10 ** 6]" in done.stdout
 
 
-@pytest.mark.parametrize("body, said", few([("while True:\n        pass", "no end after"),
+@pytest.mark.parametrize("body, said", few([("while True:\n        pass", "not finished after"),
                                         ("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)",
                                          "ended by SIGSEGV"),
                                         ("raise SystemExit(1)", "")], lambda row: "SIGSEGV" in row[1]))

@@ -119,7 +119,7 @@ def test_the_report_shows_measures_and_thresholds(tmp_path):
     verdict = limits.judged(TURNS, file, course.HOME)
     assert (verdict.state, verdict.stars) == ("open", 0)
     assert Runner(course.HOME, tmp_path).format_verdict(TURNS, verdict, file) == [
-        "6.11 turns                                    all laws hold; not yet better than handed out",
+        "6.11 turns                                    all laws hold; not yet better than the initial code",
         "  time 96   kept 4     half of the points: time <= 75",
         "  why   chapters/06_sbp/plans.md#pipeline-a-layer-for-each-device", "  h: hint 1 of 3"]
     mark = report.Mark(TURNS, verdict.state, 0, "", "some text", verdict.extra)

@@ -129,4 +129,4 @@ def test_authors_check_names_patches_that_no_longer_apply(strides, tmp_path):
     found = "\n".join(authors.problems(strides, Runner(course.HOME, tmp_path / "work"), cases=5))
     assert ("1.1_drifted.patch:2: this does not apply" in found
             and "1.1_lost.patch:2: there is no right answer" in found)
-    assert "1.1_alive.py should die by values.as_numpy: right by no law" in found
+    assert "1.1_alive.py should fail values.as_numpy; got: right, law: none" in found

@@ -104,7 +104,7 @@ def _run(tree: Path, *arguments: str) -> subprocess.CompletedProcess:
         return subprocess.run([sys.executable, *arguments], cwd=tree, capture_output=True, encoding="utf-8",
                               env=env, timeout=SECONDS)
     except subprocess.TimeoutExpired:
-        return subprocess.CompletedProcess(arguments, 124, "", f"no end after {SECONDS} s")
+        return subprocess.CompletedProcess(arguments, 124, "", f"not finished after {SECONDS} s")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
