@@ -128,7 +128,7 @@ class TapeNode:
     def outputs(self) -> Any: """Number of outputs of the call."""
     def register_hook(self, hook):
         """Call `hook(grad_inputs, grad_outputs)` after this node; it may return new grad_inputs."""
-    def register_prehook(self, hook): """Call `hook(grad_outputs)` before this node; it may return new ones."""
+    def register_prehook(self, hook): """Call `hook(grad_outputs)` before this node; it may return new grad_outputs."""
     saved: tuple | Any
     @property
     def seq(self) -> int: ...
@@ -152,7 +152,7 @@ class TensorBase(Array):
     def __sub__(self, other, /) -> Tensor: ...
     def __truediv__(self, other, /) -> Tensor: ...
     @property
-    def _can_track(self) -> bool: """Whether the dtype can have gradients."""
+    def _can_track(self) -> bool: """True if tensors of this dtype can have gradients."""
     @property
     def _device(self) -> int: """The device of the memory (Block.device), or of the graph of a lazy tensor."""
     _grad: Any
@@ -172,11 +172,11 @@ class TensorBase(Array):
     @property
     def has_memory(self) -> bool: """False for lazy tensors, and for global ones on several devices."""
     @property
-    def inference(self) -> bool: """Whether the tensor was made in inference mode."""
+    def inference(self) -> bool: """True if the tensor was made in inference mode."""
     @property
     def is_eager(self) -> bool: ...
     @property
-    def is_lazy(self) -> bool: """Whether this is a value of a graph, with a shape and a dtype but no memory."""
+    def is_lazy(self) -> bool: """True for a value of a graph, which has a shape and a dtype but no memory."""
     @property
     def link(self) -> Link | Any: ...
     node: TapeNode | Any
@@ -192,11 +192,11 @@ class TensorBase(Array):
     @symbol.setter
     def symbol(self, value) -> None: ...
     @property
-    def tracked(self) -> bool: """Whether the tensor requires a gradient."""
+    def tracked(self) -> bool: """True if the tensor requires a gradient."""
     @tracked.setter
     def tracked(self, value) -> None: ...
     @property
-    def uniform(self) -> bool: """Whether the tensor was computed from constants only, so it is equal on all ranks."""
+    def uniform(self) -> bool: """True if the tensor was computed from constants only, so it is equal on all ranks."""
     @uniform.setter
     def uniform(self, value) -> None: ...
 class UnsetHook:

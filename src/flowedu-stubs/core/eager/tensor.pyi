@@ -432,7 +432,7 @@ class Tensor(TensorBase, metaclass=TensorType):
     def is_global(self) -> _bool: """True if global."""
     def is_inference(self) -> _bool: """Return True if the tensor was made in inference mode."""
     @property
-    def is_leaf(self) -> _bool: """Whether the tensor is not the output of a recorded op."""
+    def is_leaf(self) -> _bool: """True if no recorded op computed this tensor."""
     @property
     def is_local(self) -> _bool: """True if the tensor is stored in one process, on one device."""
     @property
@@ -684,7 +684,7 @@ class Tensor(TensorBase, metaclass=TensorType):
     def repeat_interleave(input, repeats: Tensor | _int | None = None, dim: _int | None = None, *, output_size: _int | None = None) -> Tensor:
         """Repeat every element, or every slice along an axis, several times in a row."""
     @property
-    def requires_grad(self) -> _bool: """Whether backward computes its gradient."""
+    def requires_grad(self) -> _bool: """True if backward computes the gradient of this tensor."""
     @requires_grad.setter
     def requires_grad(self, value) -> None: ...
     def requires_grad_(self, requires_grad: _bool = True) -> Tensor: """Set requires_grad and return the tensor."""

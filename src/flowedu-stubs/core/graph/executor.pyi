@@ -4,7 +4,8 @@ from typing import Any, Self
 
 class Executor:
     """Executor of a Plan."""
-    def accepts(self, arguments: tuple): """Return True for C-contiguous ndarrays with the right shapes and dtypes."""
+    def accepts(self, arguments: tuple):
+        """Return True for C-contiguous, aligned ndarrays with the right shapes and dtypes."""
     as_tensors: bool
     counter: TensorBase | Any
     @property
@@ -16,12 +17,13 @@ class Executor:
     def run(self, arguments: tuple): """Run one step."""
     runs: int
     def set_kept(self, valid: bool):
-        """Set `kept` (abi.h): True if an earlier run filled the scratch memory of `kept` nodes."""
+        """Set `kept` (abi.h) of each call. valid: True if an earlier run filled kept scratch."""
     def stale(self, share: int = 1):
         """Return True if the number of threads, or a variable's memory or layout, has changed."""
     def takes(self, arguments: tuple):
         """Return True for contiguous, eager, local CPU tensors with the right shapes and dtypes."""
-    def times(self, arguments: tuple, repeats: int = 20): """Return the least seconds per call in `repeats` runs."""
+    def times(self, arguments: tuple, repeats: int = 20):
+        """Return the shortest time (s) of each call in `repeats` runs, which change variables."""
     written: list | Any
     def __new__(cls, *args: Any, **kwargs: Any) -> Self: ...
 LARGEST: int

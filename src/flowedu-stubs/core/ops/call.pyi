@@ -53,8 +53,7 @@ class OpBase:
     @property
     def attr_index(self) -> dict | Any: ...
     def call(self, inputs: tuple, attrs: tuple): ...
-    def call_mixed(self, inputs: tuple, values: tuple):
-        """Run a call with a blob, which then runs it, or with numbers, which become values."""
+    def call_mixed(self, inputs: tuple, values: tuple): """Run a call that has blobs or numbers."""
     def complete(self, attrs: dict): """Return the attribute values in declared order, with defaults."""
     @property
     def defaults(self) -> tuple | Any: ...
@@ -77,9 +76,8 @@ class OpBase:
     @property
     def view(self) -> Any: ...
 class Rule:
-    """A gradient function with the sources of its arguments: `need` is a list of (kind, index)."""
-    def apply(self, douts: list, saved: tuple, attrs: tuple, shapes: tuple, dtypes: tuple):
-        """Return the gradient from saved values: tensors, or symbolic values of a graph."""
+    """A gradient function and the sources of its arguments."""
+    def apply(self, douts: list, saved: tuple, attrs: tuple, shapes: tuple, dtypes: tuple): """Compute the gradient."""
     @property
     def f(self) -> Any: ...
     def __new__(cls, *args: Any, **kwargs: Any) -> Self: ...

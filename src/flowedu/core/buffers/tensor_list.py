@@ -4,7 +4,7 @@
     offsets  [ 0, 6, 8, 12 ]                         tensor i is data[offsets[i]:offsets[i + 1]]
     shapes   [[1, 2, 3], [1, 1, 2], [1, 2, 2]]
 
-The list has one pointer: it can be copied, sent, or freed at once, and reading it in order is as
+The list has one pointer, so it can be copied, sent, or freed at once. Reading it in order is as
 fast as memory allows. In exchange, a tensor cannot grow without moving all tensors after it.
 """
 from __future__ import annotations

@@ -159,7 +159,7 @@ cdef Entry find(OpBase op, tuple inputs, tuple attrs):
     cdef Py_ssize_t k = 0
     if len(inputs) <= MAX_INPUTS:
         return find_with_key(op, inputs, attrs, key)
-    for x in inputs:                               # no view op has so many inputs: no strides
+    for x in inputs:                               # no view op has so many inputs, so no strides
         k += 1 + (<TensorBase>x).v.ndim
     large = PyBytes_FromStringAndSize(NULL, k * 8)
     return find_with_key(op, inputs, attrs, <int64_t *>PyBytes_AS_STRING(large))

@@ -48,7 +48,7 @@ cdef class TapeNode:
         return filled.node_hook(self, "after", hook)
 
     def register_prehook(self, hook):
-        """Call `hook(grad_outputs)` before this node; it may return new ones."""
+        """Call `hook(grad_outputs)` before this node; it may return new grad_outputs."""
         return filled.node_hook(self, "before", hook)
 
 

@@ -32,7 +32,7 @@ cpdef bint set_amp(bint on) noexcept:
 
 
 cpdef int constants_on(int device) noexcept:
-    """Set the device of calls without inputs (1 + k: the k-th GPU). Return the old one."""
+    """Set the device of calls without inputs (1 + k: the k-th GPU). Return the old device."""
     cdef int old = fe_device
     global fe_device
     fe_device = device

@@ -64,7 +64,7 @@ class Tensor(TensorBase, metaclass=TensorType):
     # ---- attributes
     @property
     def requires_grad(self) -> bool:
-        """Whether backward computes its gradient. May be set on leaves of floating dtype."""
+        """True if backward computes the gradient of this tensor. Can be set on floating leaves."""
         if self.link is not None:
             self.refresh_view()
         return self.tracked
@@ -82,7 +82,7 @@ class Tensor(TensorBase, metaclass=TensorType):
 
     @property
     def is_leaf(self) -> bool:
-        """Whether the tensor is not the output of a recorded op."""
+        """True if no recorded op computed this tensor."""
         if self.link is not None:
             self.refresh_view()
         return self.node is None and (self.is_eager or self.rare.grad_name is None)

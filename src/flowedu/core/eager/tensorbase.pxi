@@ -10,7 +10,7 @@ cdef class TensorBase(Array):
 
     @property
     def tracked(self):
-        """Whether the tensor requires a gradient."""
+        """True if the tensor requires a gradient."""
         return self.flags & TRACKED != 0
 
     @tracked.setter
@@ -19,7 +19,7 @@ cdef class TensorBase(Array):
 
     @property
     def uniform(self):
-        """Whether the tensor was computed from constants only, so it is equal on all ranks."""
+        """True if the tensor was computed from constants only, so it is equal on all ranks."""
         return self.flags & UNIFORM != 0
 
     @uniform.setter
@@ -28,7 +28,7 @@ cdef class TensorBase(Array):
 
     @property
     def inference(self):
-        """Whether the tensor was made in inference mode."""
+        """True if the tensor was made in inference mode."""
         return self.flags & INFERENCE != 0
 
     @property
@@ -107,7 +107,7 @@ cdef class TensorBase(Array):
 
     @property
     def is_lazy(self):
-        """Whether this is a value of a graph, with a shape and a dtype but no memory."""
+        """True for a value of a graph, which has a shape and a dtype but no memory."""
         return self.block == NULL and (self.rare is None or self.rare.parts is None)
 
     @property
@@ -126,7 +126,7 @@ cdef class TensorBase(Array):
 
     @property
     def _can_track(self):
-        """Whether the dtype can have gradients."""
+        """True if tensors of this dtype can have gradients."""
         return has_gradient(self.v.dtype)
 
     def __add__(self, other):

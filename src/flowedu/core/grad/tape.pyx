@@ -79,7 +79,7 @@ cdef int process_node(Sinks sinks, TapeNode n) except -1:
     grads = compute_gradients(n, douts, sinks) if n.hooks is None and filled.watch is None else \
         compute_hooked_gradients(n, douts, sinks)
     n.grads = None
-    for leaves in range(2):                      # nodes first, so no leaf adopts their gradients
+    for leaves in range(2):                      # nodes first: leaves then copy shared gradients
         for i in range(len(n.edges)):
             e = n.edges[i]
             if e is not None and (type(e) is not TapeNode) == leaves:
@@ -148,7 +148,7 @@ cdef bint all_none(list xs):
 
 
 cdef int release(TapeNode n) except -1:
-    """Free the saved values unless all are 0-dim constants: x * 2 allows a second backward pass."""
+    """Free the saved values. If all are 0-dim constants (x * 2), keep them for another backward."""
     cdef TensorBase t
     if n.entry is None:
         if n.custom.release():

@@ -45,7 +45,7 @@ class OneDevice:
         """Choose how the parameters of the optimizers are stored."""
 
     def batch_parts(self, xs: Sequence, k: int) -> int:
-        """Return the number of device parts of a batch with `k` micro-batches."""
+        """Return how many device parts a batch of `k` micro-batches is split into."""
         return 1
 
     def layout_of(self, value: GraphValue) -> object:

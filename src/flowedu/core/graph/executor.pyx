@@ -55,7 +55,7 @@ cdef struct Patch:           # a view that points into a job argument, or into a
 cdef class Executor:
     """Executor of a Plan. `run(arguments)` returns the outputs as new arrays.
 
-    always_parallel: split small calls too (for tests). threads: number of threads (0: the setting).
+    always_parallel: split small calls too (for tests). threads: 0 for the current setting.
 
     Ctrl-C ends a step between two calls, not earlier than PAUSE ns after its start. After the first
     call that writes a variable, a step is not interrupted. So no variable is partly updated.
@@ -69,7 +69,7 @@ cdef class Executor:
     cdef readonly list pythons   # indices of the calls with a Python kernel
     cdef list draws              # indices of the calls that draw random numbers
     cdef bint open               # Python kernels or signal handlers may run during a step
-    cdef char *polls             # 1 for each call after which to check for signals
+    cdef char *polls             # 1 for a call after which signals are checked
     cdef object lock
     cdef fe_call *calls
     cdef fe_view *views
@@ -159,7 +159,7 @@ cdef class Executor:
                                 for value in plan.graph.outputs])
 
     def set_kept(self, bint valid):
-        """Set `kept` (abi.h): True if an earlier run filled the scratch memory of `kept` nodes."""
+        """Set `kept` (abi.h) of each call. valid: True if an earlier run filled kept scratch."""
         for i, step in enumerate(self.plan.steps):
             self.calls[i].kept = valid and step.node in self.plan.graph.kept
 
@@ -199,7 +199,7 @@ cdef class Executor:
         return False
 
     def accepts(self, tuple arguments):
-        """Return True for C-contiguous ndarrays with the right shapes and dtypes."""
+        """Return True for C-contiguous, aligned ndarrays with the right shapes and dtypes."""
         cdef int i
         cdef cnp.ndarray a
         if len(arguments) != self.ninputs:
@@ -261,7 +261,7 @@ cdef class Executor:
         return True
 
     cdef int set_addresses(self, tuple arguments) except -1:
-        """Point the views of inputs and outputs into `arguments`: inputs, then new outputs."""
+        """Point the views into `arguments`, which has the inputs, then the new outputs."""
         cdef int i
         cdef char *data
         for i in range(self.npatch):
@@ -316,7 +316,7 @@ cdef class Executor:
         return error.with_texts(fix=f"{error.fix}; no variable was updated")
 
     def times(self, tuple arguments, int repeats=20):
-        """Return the least seconds per call in `repeats` runs. Variables change as in `run`."""
+        """Return the shortest time (s) of each call in `repeats` runs, which change variables."""
         cdef int i, k, status, failed = -1
         cdef tuple out = self.new_outputs(), owner = (self, arguments, out)
         cdef list best = [float("inf")] * self.ncalls

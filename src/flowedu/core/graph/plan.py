@@ -201,7 +201,7 @@ class Planner:
 
 
 def snapshot_outputs(graph: Graph) -> list[Node]:
-    """Return nodes without writes, copies of outputs that no node computes, then the updates."""
+    """Return the nodes in order: reads, copies of outputs that no node computes, then updates."""
     reads = [node for node in graph.nodes if not node.mutates]
     for i, value in enumerate(graph.outputs):
         if base(value).kind != "node":

@@ -7,7 +7,7 @@
 A plan is valid for one number of threads (kernels allocate scratch memory per thread) and for the
 addresses of the variables. If either has changed, the next run makes a new plan.
 
-Used by job functions, nn.Graph, the ranks of a graph of global tensors, and loaded graphs.
+Job functions, nn.Graph, the ranks of a graph of global tensors, and loaded graphs use this class.
 """
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class Program:
         if self.executor is not None:
             executor.runs = self.executor.runs       # continue the sequence of random numbers
         self.executor = executor
-        if executor.pythons:      # these may run other programs; the executor prevents deadlocks
+        if executor.pythons:  # Python kernels may run programs; the executor prevents deadlocks
             self.lock = nullcontext()
 
     def stale(self) -> bool:

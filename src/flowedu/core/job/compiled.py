@@ -24,7 +24,7 @@ class Compiled:
         off: names of the passes to leave out.
         devices: number of virtual devices of the graph.
 
-    `returned` has the position in the outputs of each returned value. `deliveries` has pairs
+    `returned` has the position of each returned value in the outputs. `deliveries` has pairs
     (positions in the outputs, handler). `spread` is the distribution over several devices, or None.
     """
 

@@ -31,7 +31,7 @@ class Parameter(Tensor, metaclass=_ParameterType):
     """A trainable tensor that shares the memory of `data` and has no history.
 
     Args:
-        requires_grad: if True, backward computes its gradient. Only floating dtypes have gradients.
+        requires_grad: True if backward computes the gradient. Only floating dtypes have gradients.
 
     Raises:
         DTypeError: data is not a tensor. GradientError: the dtype has no gradients.

@@ -72,7 +72,7 @@ def output_shapes(op: OpBase, equation: str, specs: Sequence[Spec]) -> list[tupl
 
 
 def cost(op: OpBase, specs: Sequence[Spec], outs: Sequence[Spec], equation: str) -> int:
-    """Estimate the work of a call: the larger of elements moved and 1/8 of multiplications."""
+    """Estimate the work of a call: max(elements read and written, multiplications / 8)."""
     terms, right = parse(equation, len(specs))
     touched = sum(s.size for s in specs) + sum(s.size for s in outs)
     letters: dict[str, int] = {}

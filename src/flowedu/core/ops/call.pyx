@@ -90,7 +90,7 @@ cdef extern from "Python.h":
 
 # ---- ops
 cdef class Rule:
-    """A gradient function with the sources of its arguments: `need` is a list of (kind, index)."""
+    """A gradient function and the sources of its arguments. `need`: a list of (kind, index)."""
 
     def __cinit__(self, f, need):
         if len(need) > 32:
@@ -104,7 +104,7 @@ cdef class Rule:
                 self.saves |= (<int64_t>1) << index
 
     cpdef apply(self, list douts, tuple saved, tuple attrs, tuple shapes, tuple dtypes):
-        """Return the gradient from saved values: tensors, or symbolic values of a graph."""
+        """Compute the gradient. All values are tensors, or all are symbolic values of a graph."""
         cdef PyObject *args[32]
         cdef int k, i
         for k in range(self.n):
@@ -147,7 +147,7 @@ cdef class OpBase:
         return dispatch(self, inputs, values)
 
     def call_mixed(self, tuple inputs, tuple values):
-        """Run a call with a blob, which then runs it, or with numbers, which become values."""
+        """Run a call that has blobs or numbers. A blob runs the call; numbers become values."""
         for x in inputs:
             if isinstance(x, BlobDef):
                 return x.call_op(self, inputs, values)

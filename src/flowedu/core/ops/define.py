@@ -110,7 +110,7 @@ class Op(OpBase):
         return (names[source] if source else (specs or outs)[0]).dtype
 
     def need_kernel(self, specs: Sequence[Spec], outs: Sequence[Spec], attrs: tuple) -> None:
-        """Raise a DTypeError while a graph is built if no kernel can run the call."""
+        """Raise a DTypeError if no kernel can run the call. Graph.append calls this method."""
         # No kernel takes tensor buffers and records (codes below 0); JobContext handles these.
         numbers = all(s.dtype.code >= 0 for s in (*specs, *outs))
         if numbers and self.view is None and self.cpu is not None and self.kernel_for(

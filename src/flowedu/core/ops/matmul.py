@@ -42,7 +42,7 @@ def _ref(a: np.ndarray, b: np.ndarray, transpose_a: bool, transpose_b: bool) -> 
     return np.matmul(a, b)
 
 
-# `call` with positional attributes is faster; every eager training step runs these gradients.
+# `call` with positional attributes is faster than keywords. Each training step runs these rules.
 def _grad_a(dy: Operand, b: Operand, transpose_a: bool, transpose_b: bool) -> Operand:
     if transpose_a:
         return matmul.call((b, dy), (transpose_b, True))

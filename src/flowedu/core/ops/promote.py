@@ -5,7 +5,7 @@ Promotion follows PyTorch: bool < uint8, int8 < int16 < int32 < int64 < float16,
 is higher than that of the tensors with axes. uint8 with int8 gives int16, which holds both.
 
 Kernels exist for float32, float64, int32, and int64; elementwise kernels also for int8, uint8,
-int16, and 16-bit floats (one rounding per op). Other ops cast to a wider dtype (carrier) and back.
+int16, and 16-bit floats (one rounding per op). Others cast to a wider carrier dtype and back.
 """
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ REDUCING = dict.fromkeys(("bool", "int8", "uint8", "int16"), dt.int32)   # carri
 
 DIVIDING: set[Op] = set()                         # integer ops that are undefined for divisor 0
 _WRAPPING = {"add", "sub", "mul", "bitwise_and", "bitwise_or", "bitwise_xor"}  # ops that wrap
-default_float = dt.get_default_dtype              # of Python floats
+default_float = dt.get_default_dtype              # returns the dtype of Python floats
 
 
 @functools.cache

@@ -77,9 +77,9 @@ class Kernel(NamedTuple):
         none must, or the names of the inputs that must be contiguous.
     key: the input whose dtype selects the kernel version (default: the first; without inputs, the
     output). inplace: inputs whose buffer the first output may reuse if they are not read later.
-    program: an elementwise formula (ops/formula.py), which allows fusion. range_help: text with the
-        valid indices for the error about an index, or a function that returns this error. Its
-        arguments are `detail` of the call, the line or None, and the attributes.
+    program: an elementwise formula (ops/formula.py), which allows fusion. range_help: text with
+        the valid indices, for the error of an invalid index, or a function that returns this error.
+        Its arguments are `detail` of the call, the line or None, and the attributes.
     role: the name of `ref` in messages ("cube: backward"). trusted: `ref` may use its inputs in
         other threads, if those threads finish before it returns.
     """
@@ -109,7 +109,7 @@ class Split(NamedTuple):
         `["a", "b"]`, as it is linear in each input. `"gamma,beta->y"` names the outputs that become
         partial; the other outputs do not depend on the group.
     fold: "max" or "min" for ops that take the largest or smallest element. An output without a
-        split letter is a partial maximum ("Pmax") instead of a sum. Pmax inputs give Pmax outputs.
+        split letter is "Pmax" or "Pmin", not "P" (a partial sum). Pmax inputs give Pmax outputs.
     rising: inputs, or groups as in `linear`, in which the op is nondecreasing, element by element.
         If they are partial maxima (minima), the output is a partial maximum (minimum).
     spread: returns {signature: (op of a device, f)} for signatures under which attributes depend on
@@ -134,7 +134,7 @@ class Effects(NamedTuple):
 
     mutates: mutates(number of inputs) returns the indices of the inputs that change. `ref` returns
     the new values in that order. random: the result depends on a seed; the laws compare it to `ref`
-    but do not split it. fresh: calls with equal inputs may differ. effect: unused calls must run.
+    but do not split it. fresh: equal calls may have unequal results. effect: unused calls must run.
     """
 
     mutates: Callable[[int], Sequence[int]] | None = None

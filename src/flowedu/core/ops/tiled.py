@@ -45,7 +45,7 @@ def inputs_of(signature: str) -> list[str]:
 
 
 def function(source: str, scope: dict) -> Callable:
-    """Evaluate a lambda's source under this file's name, so that errors skip it as library code."""
+    """Evaluate a lambda with this file's name, so that errors report the line of user code."""
     return eval(_code(source), scope)
 
 

@@ -88,7 +88,7 @@ def define_update(name: str, group: Sequence[str], rule: Callable,
     """Define an update op. rule(w, g, state, lr, wd, t, **hyper) returns the new arrays, in NumPy.
 
     group: names of a parameter's arrays; names that end in _t are single numbers. hyper: {name:
-    default} of more attributes, numbers and booleans. numbers: the names of up to three of them, in
+    default} of more attributes, numbers and booleans. numbers: names of up to three of these, in
     the order of the kernel ("-": none). whole: True if a parameter must not be split over devices.
     """
     hyper, size = hyper or {}, len(group)

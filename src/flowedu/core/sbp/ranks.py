@@ -64,7 +64,7 @@ class Engine(ABC):
         """Return the Comm of an owned rank. Each Comm is for one thread (see `run`)."""
 
     def identify(self, maker: object, attrs: tuple, inputs: tuple = ()) -> int:
-        """Return an identity for a new global value, equal on all ranks (0: not compared)."""
+        """Return the number of a new global value, equal on all ranks (0: no comparison)."""
         return 0
 
     def run(self, programs: Programs) -> dict[int, object]:

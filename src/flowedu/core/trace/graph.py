@@ -56,7 +56,7 @@ class TracedGraph:
         ambient.changes += 1
 
     def handle(self, block: ModuleBlock) -> Any:
-        """Return the value of an attribute to which a module is assigned."""
+        """Return the object to store when a module is assigned to an attribute."""
         return block.origin
 
     def __getattr__(self, name: str) -> Any:
@@ -144,7 +144,7 @@ class TracedGraph:
 
     def _recompile_if_changed(self, compiled: CompiledGraph, args: tuple,
                               kwargs: dict) -> CompiledGraph:
-        """Return `compiled`, or a new one if build read changed state (nn/graph/changes.py)."""
+        """Return `compiled`, or a new graph if state that build read changed (nn/graph/changes)."""
         return compiled
 
     def _refuse_nested_call(self, args: tuple, kwargs: dict) -> None:

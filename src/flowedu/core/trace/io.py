@@ -1,7 +1,7 @@
 """Inputs and outputs of `build`: nested containers of tensors, in which each leaf has a name.
 
-OneFlow forms the name from the path of the leaf, starting at (args, kwargs), and its index in
-depth-first order or its key in a dict. `_G_0_input.0.1_3` is the second argument of graph G_0.
+OneFlow forms the name from the path of the leaf in (args, kwargs), and its key in a dict or else
+its index in depth-first order. `_G_0_input.0.1_3` is the second argument of graph G_0.
 """
 from __future__ import annotations
 

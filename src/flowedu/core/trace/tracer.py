@@ -52,8 +52,8 @@ class Watch(NamedTuple):
 class Tracer:
     """Builder of one graph.
 
-    Attributes: graph (graph.ir.Graph); variables {name: tensor}; goal, the (loss, its gradient or
-    None) of backward; watches; say, a function that is called with each line of debug output.
+    Attributes: graph (graph.ir.Graph); variables {name: tensor}; goal, the pair (loss, its gradient
+    or None) of `loss.backward()`; watches; say, a function that prints a line of debug output.
     """
 
     def __init__(self, name: str, blocks: dict[str, ModuleBlock], paths: dict[int, str],

@@ -18,7 +18,7 @@ _REFLECTED = {"add": "__radd__", "subtract": "__rsub__", "multiply": "__rmul__",
 
 
 class BlobDesc:
-    """Base of the descriptions of a blob, with names formed from op_name, blob_name, distribute."""
+    """Base class of blob descriptions. It forms names from op_name, blob_name, and distribute."""
 
     is_dynamic, distribute = False, None
     op_name = blob_name = ""

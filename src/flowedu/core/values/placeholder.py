@@ -68,7 +68,7 @@ class FixedTensorDef(ArgBlobDef):
     """
 
     def check(self, value: Any, where: str) -> np.ndarray:
-        """Return `value` cast to `dtype`. Without a cast, the result is `value` itself, not a copy.
+        """Return `value` cast to `dtype`. If no cast is needed, return `value` itself.
 
         Raises: CheckError (an AssertionError) with text `where`; DTypeError if no cast is possible.
         """

@@ -83,8 +83,8 @@ def read_plain_signature(fn: Function) -> CallSignature:
 def convert(value: Any, annotation: Any, leaf: Function[[Any, Any], Any]) -> Any:
     """Return a copy of `value`, a result of the job, with each blob replaced by leaf(blob, kind).
 
-    `kind` is Numpy, ListNumpy, ListListNumpy or MISSING (no annotation). For a container, `part` of
-    the annotation returns the annotation of an element by key (None: of the value itself).
+    `kind` is Numpy, ListNumpy, ListListNumpy or MISSING (no annotation). The method `part(key)` of
+    an annotation returns the annotation of an element, and `part(None)` returns the kind.
     """
     if value is None:
         return None

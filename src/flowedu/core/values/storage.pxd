@@ -51,5 +51,5 @@ cdef enum:
 cdef class Array:
     cdef uint16_t flags      # ON_DEVICE, and flags of TensorBase (core/eager/dispatch.pxd)
     cdef Block *block
-    cdef fe_view v           # of a lazy tensor, data and block are NULL
+    cdef fe_view v           # for a lazy tensor, data and block are NULL
     cdef object __weakref__

@@ -5,7 +5,7 @@
               y: tp.Numpy.Placeholder((100,), flow.int32)) -> tp.Numpy: ...
 
 A parameter annotated `Numpy.Placeholder(shape, dtype)` takes one array of exactly this shape; the
-return annotation `Numpy` is one array. signature.py reads both; oneflow04/typing.py adds more.
+return annotation `Numpy` means one array. signature.py reads both; oneflow04/typing.py adds more.
 """
 from __future__ import annotations
 

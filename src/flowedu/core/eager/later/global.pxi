@@ -52,7 +52,7 @@ cdef int label(result, GlobalLayout at) except -1:
 
 cdef call_global(OpBase op, tuple inputs, tuple attrs, Entry e, int flags, const int64_t *drawn,
                  GlobalLayout at):
-    """Run a call with a global input, as a local call if all are on one device."""
+    """Run a call with a global input, as a local call if all inputs are on one device."""
     if drawn == NULL and not (flags & ON_DEVICE and on_several_devices(inputs)):
         at = find_layout(inputs)
         if at is not None:

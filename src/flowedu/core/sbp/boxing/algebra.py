@@ -28,8 +28,8 @@ class Primitive:
     """One collective.
 
     `label` returns its name, and `when` is True for layouts that it can convert. `messages` returns
-    {(from, to): elements}, and `elements` their sum. `in_ops` returns the hop as a function of all
-    parts, in ops. distributed/perform.py has the code that runs on one rank.
+    {(from, to): elements}, and `elements` their sum. `in_ops` returns a function that runs the hop
+    on all parts by ops. distributed/perform.py has the code that runs on one rank.
     """
 
     kind: str

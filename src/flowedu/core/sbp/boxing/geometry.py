@@ -70,7 +70,7 @@ def inside(box: Box, whole: Box) -> tuple[slice, ...]:
 def transfer(src: Layout, dst: Layout, shape: Shape) -> tuple[Need, ...]:
     """Return the Need of each device of `dst`: its cells and their senders."""
     # A device that owns a piece keeps it. Otherwise the sender is the owner at the smallest
-    # distance (axes of the source's grid that differ), then the one that has sent least so far.
+    # distance (axes of the source's grid that differ). Ties go to the one that has sent least.
     have, want = boxes(src.sbp, src.hierarchy, shape), boxes(dst.sbp, dst.hierarchy, shape)
     cuts = [sorted({box[d] for box in have}) for d in range(len(shape))]
     owners: dict[tuple[int, Box], list[int]] = {}
@@ -136,7 +136,7 @@ def messages(src: Layout, dst: Layout, shape: Shape) -> dict[tuple[int, int], in
 
 
 def moved(src: Layout, dst: Layout, shape: Shape) -> int:
-    """Return the number of elements in the messages: all that a device needs and does not have."""
+    """Return the number of elements that the devices of `dst` need and do not have."""
     if dst.slots > 1:
         return sum(messages(src, dst, shape).values())
     have = dict(zip(src.devices, boxes(src.sbp, src.hierarchy, shape)))
@@ -200,7 +200,7 @@ def align_grids(src: Layout, dst: Layout, shape: Shape) -> tuple[Layout, Layout]
 
 
 def lines(at: Layout, axes: tuple[int, ...]) -> list[tuple[int, ...]]:
-    """Return the device indices in groups that differ only along these axes of the grid."""
+    """Return groups of device indices. In a group, only coordinates along these axes differ."""
     groups: dict[Shape, list[int]] = defaultdict(list)
     for i in range(at.k):
         groups[tuple(c for a, c in enumerate(at.coords(i)) if a not in axes)].append(i)

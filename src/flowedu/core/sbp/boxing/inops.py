@@ -1,7 +1,7 @@
 """Hops as differentiable ops on all parts at once, for tensors and for the values of a graph.
 
 The devices share memory, so equal parts are one value (for GPUs see cuda/ranks.py). Route.bytes
-counts the bytes that a network would carry. A transfer is computed once, from the two layouts.
+counts the bytes that a network would carry. A transfer is planned once per route.
 """
 from __future__ import annotations
 

@@ -45,13 +45,13 @@ def _fills(src: Layout, dst: Layout, shape: Shape) -> bool:
 def _fill_label(src: Layout, dst: Layout, shape: Shape) -> str:
     name = "keep-first" if src.whole or src.partial else "pad"
     if src.whole and dst.reducer != "sum" and src.devices == dst.devices:
-        name = "keep-all"                                  # the maximum of equal values
+        name = "keep-all"                                  # equal parts are their own maximum
     return f"copy and {name}" if geometry.messages(src, dst, shape) else name
 
 
 @functools.lru_cache(maxsize=8192)
 def groups(src: Layout, dst: Layout, shape: Shape) -> tuple[tuple[int, ...], ...] | None:
-    """Return the groups of devices of an all-reduce, or None if any change is not P to B."""
+    """Return the groups of devices of an all-reduce if all changes are P to B, else None."""
     pair = align_grids(src, dst, shape)
     if pair is None:
         return None
@@ -105,7 +105,7 @@ def between(src: Layout, dst: Layout, spec: Spec, limit: float) -> Iterable[Layo
 
 
 def stops(src: Layout, dst: Layout, spec: Spec) -> Iterable[Layout]:
-    """Yield layouts without partial sums on the devices of src or dst, or on the first of each."""
+    """Yield layouts without partial sums on all devices of src or dst, or on the first device."""
     seen = set()
     for at in (src, dst):
         for hierarchy in dict.fromkeys([(at.k,), at.hierarchy]):
@@ -136,7 +136,7 @@ def partly(src: Layout, dst: Layout, spec: Spec, limit: float) -> Iterable[Layou
 
 @functools.lru_cache(maxsize=8192)
 def _least(src: Layout, dst: Layout, spec: Spec) -> int:
-    """Return a lower bound in bytes: addends that are not in place, and further copies of a sum."""
+    """Return a lower bound of the bytes of a route: addends that must move, and copies of sums."""
     have = dict(zip(src.devices, boxes(src.sbp, src.hierarchy, spec.shape)))
     want = [(d, dst.slot(n), dst.box(spec.shape, n)) for n, d in enumerate(dst.devices)]
     kept = {(slot, geometry.overlap(have[d], box)) for d, slot, box in want if d in have}

@@ -23,7 +23,7 @@ def remember(table: dict, key: tuple, value: Any) -> Any:
 
 
 def layout_of(p: placement, sbps: tuple[sbp, ...]) -> GlobalLayout:
-    """Return the GlobalLayout of a placement and one sbp per axis of its grid, all checked."""
+    """Return the GlobalLayout of a checked placement and one checked sbp per axis of its grid."""
     key = (p, tuple(s.text for s in sbps))
     global_layout = _known.get(key)
     if global_layout is None:
@@ -41,7 +41,7 @@ def with_texts(global_layout: GlobalLayout, texts: Sequence[str]) -> GlobalLayou
 
 
 def make_layout(p: placement, sbps: Sbps, shape: Sequence[int], what: str) -> GlobalLayout:
-    """Return the GlobalLayout of a user's placement and sbp, checked for a logical shape."""
+    """Check a user's placement and sbp for a logical shape, and return their GlobalLayout."""
     check_placement(p, what)
     sbps = as_sbp(sbps, len(p.hierarchy), what)
     check_fits(p, sbps, shape, what)
