@@ -133,7 +133,7 @@ test-all: $(ALL) $(READY) $(addprefix $(STAMPS)/, test book plot image record no
 	@if $(MAKE) -s --no-print-directory $(CUDA); then $(MAKE) -s --no-print-directory test-cuda && \
 	    $(PY) -m pytest -n 2 -m simulator; \
 	elif [ -n "$$CI" ]; then exit 1; \
-	else echo "The tests above passed. Those of CUDA kernels were left out: their simulator could not be set up."; fi
+	else echo "The tests above passed. Tests of CUDA kernels were not run: the GPU simulator could not be set up."; fi
 
 # The tests run under the C locale, in a folder with a space, a quote, and an umlaut in its name.
 # tools/test_everywhere.py lists them.
@@ -145,11 +145,11 @@ doors: $(ALL) $(READY) $(STAMPS)/test  ## run the commands of the documents in a
 
 test-torch: $(ALL) $(READY) $(STAMPS)/test peers  ## run the tests that compare with PyTorch, if it can be installed
 	@if $(PY) -c "import torch" 2>/dev/null; then $(PY) -m pytest -n 2 -m torch $(ARGS); \
-	else echo "PyTorch is not here: nothing to compare with"; fi
+	else echo "PyTorch is not installed: no tests were run"; fi
 
 test-mpi: $(ALL) $(READY) $(STAMPS)/test peers  ## run the tests that start processes, if MPI can be installed
 	@if $(PY) -c "import mpi4py" 2>/dev/null; then $(PY) -m pytest -m mpi tests/dist $(ARGS); \
-	else echo "mpi4py is not here: nothing was run on several processes"; fi
+	else echo "mpi4py is not installed: no tests were run"; fi
 
 test-cuda: $(ALL) $(READY) $(STAMPS)/test $(CUDA)  ## run CUDA kernels in the simulator, with every check (no GPU needed)
 	@FLOWEDU_CUDA=sim $(PY) -m pytest -n 2 tests/cuda $(ARGS)
@@ -158,7 +158,7 @@ test-cuda: $(ALL) $(READY) $(STAMPS)/test $(CUDA)  ## run CUDA kernels in the si
 peers: $(STAMPS)/base  ## install PyTorch and MPI for the tests, if they are available
 	@$(PY) tools/install_torch.py "$(TORCH)"
 	@$(PY) -c "import mpi4py" 2>/dev/null || { echo "installing what 'mpi' needs into $(VENV)"; $(PIP) $$($(NEEDS) mpi); } || true
-	@[ -z "$$CI" ] || $(PY) -c "import torch, mpi4py" || { echo "CI must not pass without its peers: see above"; exit 1; }
+	@[ -z "$$CI" ] || $(PY) -c "import torch, mpi4py" || { echo "CI needs PyTorch and MPI, which could not be installed: see above"; exit 1; }
 
 # SUITE=folder is a checkout of data-apis/array-api-tests. Without a checkout, tools/array_api.py runs no test.
 array-api: $(READY) $(STAMPS)/test  ## run the array API standard's test suite on flow.array_api, NumPy, and PyTorch (SUITE=folder)
@@ -215,8 +215,8 @@ clean:  ## remove everything that was built, except .venv
 # ---- build steps -----------------------------------------------------------------------------------------------
 
 $(PY):
-	@command -v $(PYTHON) >/dev/null || { echo "There is no '$(PYTHON)' here: install Python 3.11 or newer," \
-	    "or say which one to use: make PYTHON=/path/to/python3"; exit 1; }
+	@command -v $(PYTHON) >/dev/null || { echo "'$(PYTHON)' was not found: install Python 3.11 or newer," \
+	    "or set its path: make PYTHON=/path/to/python3"; exit 1; }
 	@$(PYTHON) tools/check_machine.py python compiler
 	@$(QUIETLY) venv "creating $(VENV)" $(PYTHON) -m venv --clear $(VENV)
 

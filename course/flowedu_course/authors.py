@@ -173,7 +173,7 @@ def whole(frontier: bool) -> int:
             found = export(Path(folder, f"handout{closed}"), last, closed).found
             bad += len(found)
             for line in found:
-                print(f"   a student's tree has a line of an answer: {line}")
+                print(f"   a student's tree contains a line of an answer: {line}")
         with Bench(Path(folder, "bench")) as bench:
             for hole in (h for h in course.holes() if h.kind != "kernel"):
                 file = Path(folder, hole.file)

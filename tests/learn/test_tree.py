@@ -123,7 +123,7 @@ def test_impossible_exports_are_refused(tmp_path):
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "x").write_text("")
     for out, upto, words in ((tmp_path / "full", 4, "not empty"), (tmp_path / "new", 99, "no chapter 99"),
-                             (course.HOME / "src" / "new", 4, "inside of the tree")):
+                             (course.HOME / "src" / "new", 4, "inside the tree")):
         with pytest.raises(ArgumentError, match=words):
             tree.export(out, upto)
     assert tree.main(["99", str(tmp_path / "new")]) == 2 and not (tmp_path / "new").exists()

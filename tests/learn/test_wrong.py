@@ -57,14 +57,14 @@ def test_a_patch_is_applied(patch, made):
 
 
 @pytest.mark.parametrize("patch, words", [
-    (["-    y = 2", "+    y = 1"], ("1.1_x.patch:2:", "stands 0 times", "exactly once", "y = 2")),
-    (["-    y = 0 ", "+    y = 1"], ("stands 0 times",)),
-    (["+    y = 1"], ("1.1_x.patch:2:", "stands 0 times")),
-    (["-    y = 0", "@@"], ("stands 0 times",)),
-    (["-    y = 0", "@@", "     y = 0", "-    for a in x:"], ("1.1_x.patch:4:", "an earlier place")),
-    (["    y = 0", "+    y = 1"], ("1.1_x.patch:2:", "stands 0 times")),
+    (["-    y = 2", "+    y = 1"], ("1.1_x.patch:2:", "occur 0 times", "exactly once", "y = 2")),
+    (["-    y = 0 ", "+    y = 1"], ("occur 0 times",)),
+    (["+    y = 1"], ("1.1_x.patch:2:", "occur 0 times")),
+    (["-    y = 0", "@@"], ("occur 0 times",)),
+    (["-    y = 0", "@@", "     y = 0", "-    for a in x:"], ("1.1_x.patch:4:", "an earlier hunk")),
+    (["    y = 0", "+    y = 1"], ("1.1_x.patch:2:", "occur 0 times")),
     (["y = 0"], ("1.1_x.patch:2:", "begins with a space, - or +")),
-    ([], ("1.1_x.patch:2:", "stands 0 times")),
+    ([], ("1.1_x.patch:2:", "occur 0 times")),
 ])
 def test_a_patch_that_does_not_apply_is_refused_with_its_line(patch, words):
     with pytest.raises(ArgumentError) as raised:
@@ -73,7 +73,7 @@ def test_a_patch_that_does_not_apply_is_refused_with_its_line(patch, words):
 
 
 def test_an_ambiguous_patch_is_refused():
-    with pytest.raises(ArgumentError, match="1.1_x.patch:1:.*stands 2 times"):
+    with pytest.raises(ArgumentError, match="1.1_x.patch:1:.*occur 2 times"):
         wrong.applied([*RIGHT, *RIGHT], ["-    y = 0"], "1.1_x.patch")
 
 
@@ -127,6 +127,6 @@ def test_authors_check_names_patches_that_no_longer_apply(strides, tmp_path):
     (folder / "1.1_lost.patch").write_text("# values.as_numpy\n# against right/1.1_gone.py\n-    a\n")
     (folder / "1.1_alive.py").write_text("# values.as_numpy\n" + wrong.right(strides)[""], encoding="utf-8")
     found = "\n".join(authors.problems(strides, Runner(course.HOME, tmp_path / "work"), cases=5))
-    assert ("1.1_drifted.patch:2: this does not apply" in found
+    assert ("1.1_drifted.patch:2: this hunk does not apply" in found
             and "1.1_lost.patch:2: there is no right answer" in found)
     assert "1.1_alive.py should fail values.as_numpy; got: right, law: none" in found

@@ -112,7 +112,7 @@ class Bench:
             self.said.seek(0)
             said = self.said.read().decode(errors="replace")[-2000:]
             self.stop()
-            raise FlowError("the process that answers run in does not start",
+            raise FlowError("the worker process for answers did not start",
                             got=said.strip().splitlines()[-1:] and said)
 
     def stop(self) -> None:
@@ -164,7 +164,8 @@ class Bench:
                 return believed(json.loads(Path(folder, "verdict.json").read_text(encoding="utf-8")), hole,
                                 together=False)
             except (OSError, ValueError):
-                return Verdict("wrong", lines=["  there is no verdict: it took too long, or ended its judge"])
+                return Verdict("wrong", lines=["  no verdict: the answer took too long, or it ended the judge's "
+                                               "process"])
 
     def _judged(self, hole, file: Path, text: str, seed: int, cases: int, together: bool) -> Verdict:
         began = time.perf_counter()

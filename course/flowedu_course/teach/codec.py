@@ -83,13 +83,13 @@ def decode(r: list) -> Any:
         return REGISTRY[rest[0]]
     if kind == "g":
         return resolve(rest[0])
-    raise Broken(f"a {kind}")
+    raise Broken(f"invalid kind of value: {kind}")
 
 
 def numeric_dtype(name: str) -> np.dtype:
     dtype = np.dtype(name)
     if dtype.kind not in "biuf":
-        raise Broken(f"an array of {dtype}")
+        raise Broken(f"invalid dtype of an array: {dtype}")
     return dtype
 
 
@@ -99,7 +99,7 @@ def make_view(root: np.ndarray, start: int, shape: Sequence[int], strides: Seque
     low = start + sum(e for e in ends if e < 0)
     high = start + sum(e for e in ends if e > 0) + root.itemsize
     if len(strides) != len(shape) or low < 0 or 0 not in shape and high > root.nbytes:
-        raise Broken("a view beyond its array")
+        raise Broken("a view outside its array")
     return np.ndarray(shape, root.dtype, root, start, strides)
 
 

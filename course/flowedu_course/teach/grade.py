@@ -146,7 +146,7 @@ def grade_all(folder: Path, which: str, out: Path, seed: int = 0, workers: int =
                             continue
                         report.write(to, [report.Mark(h, "wrong", 0, "", "", {}) for h in holes],
                                      submission.label(name),
-                                     "could not be graded: the grader ended twice; look at this one by hand")
+                                     "could not be graded: the grader ended twice; grade this one by hand")
                     rows[name] = _row(to, name)
                     _progress(rows, stood, count, begun, name, say)
         finally:
@@ -216,7 +216,8 @@ def _cell(v):
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser("python -m flowedu_course.teach.grade",
                                      description=__doc__.splitlines()[0])
-    parser.add_argument("folder", type=Path, help="work, or with --all a folder of such folders")
+    parser.add_argument("folder", type=Path,
+                        help="a submission; with --all, a folder with one submission per student")
     parser.add_argument("chapter", help='"4", "1-4" or "all"')
     parser.add_argument("--all", action="store_true")
     parser.add_argument("--out", type=Path, default=Path("build/grade"))
@@ -238,7 +239,7 @@ def _set_up(holes: Sequence) -> None:
     """Set up the tools that kernels need; print which are missing, whose exercises are then "unjudged"."""
     for kind in {h.language: h for h in holes if h.kind == "kernel"}.values():
         if lacks := kernels.set_up(kind, course.HOME):
-            print(f"{kind.short} and its like cannot be judged here: {lacks}", flush=True)
+            print(f"{kind.short} and similar exercises cannot be judged here: {lacks}", flush=True)
 
 
 def _work(options: argparse.Namespace, holes: Sequence) -> None:

@@ -121,15 +121,15 @@ def shut_in(read: Iterable[Path] = (), write: Iterable[Path] = (), memory: int =
         OSError: If the filter cannot be set, or a process of root cannot become another user.
     """
     if platform.machine() not in MACHINES:
-        raise OSError(ENOSYS, f"answers cannot be shut in on {platform.machine()}: there is no filter of "
-                      f"system calls")
+        raise OSError(ENOSYS, f"no sandbox on {platform.machine()}: the system-call filter supports "
+                      f"{' and '.join(MACHINES)}")
     write = list(write)
     walls = ["limits"]
     _limit(memory, seconds, output, programs)
     landlock = landlock and _landlock_version() > 0
     _drop_rights(write, files=landlock or programs)
     if LIBC.prctl(NO_NEW_PRIVS, 1, 0, 0, 0):
-        raise OSError(ctypes.get_errno(), "no new privileges")
+        raise OSError(ctypes.get_errno(), "PR_SET_NO_NEW_PRIVS could not be set")
     if landlock and _landlock(read, write, listed):
         walls.append("files")
     else:
@@ -175,7 +175,7 @@ def _drop_rights(write: list[Path], files: bool) -> None:
             os.setresgid(NOBODY, NOBODY, NOBODY)
             os.setresuid(NOBODY, NOBODY, NOBODY)
         except OSError as error:
-            raise OSError(error.errno, "answers are not run as root, and this root may not become another "
+            raise OSError(error.errno, "answers do not run as root, and this process could not change its "
                           "user: grade as an ordinary user") from None
     head, data = struct.pack("<Ii", 0x20080522, 0), ctypes.create_string_buffer(24)
     get, put = (125, 126) if platform.machine() == "x86_64" else (90, 91)
@@ -183,7 +183,7 @@ def _drop_rights(write: list[Path], files: bool) -> None:
     permitted = struct.unpack("<6I", data.raw)[1]
     left = permitted & 1 << DAC_READ_SEARCH if files else 0
     if LIBC.syscall(put, head, struct.pack("<6I", left, left, left, 0, 0, 0)):
-        raise OSError(ctypes.get_errno(), "capabilities")
+        raise OSError(ctypes.get_errno(), "the capabilities could not be dropped")
     if left:                                       # compilers inherit it
         LIBC.prctl(AMBIENT, RAISE, DAC_READ_SEARCH, 0, 0)
 
@@ -229,7 +229,7 @@ def _seccomp(programs: bool, files: bool, writing: bool) -> None:
     code = filter_code(programs, files, writing, os.getpid())
     program = b"".join(code)
     if LIBC.prctl(SECCOMP, FILTER, ctypes.byref(_Filter(len(code), program)), 0, 0):
-        raise OSError(ctypes.get_errno(), "the filter of system calls")
+        raise OSError(ctypes.get_errno(), "the system-call filter could not be set")
 
 
 def _load(at: int) -> bytes:

@@ -166,7 +166,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser("python -m flowedu_course.teach.leaderboard",
                                      description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path, nargs="?", default=Path("build/grade"),
-                        help="what `make grade-all` wrote")
+                        help="the folder that `make grade-all` wrote")
     options = parser.parse_args(arguments)
     try:
         some = tables(options.folder)

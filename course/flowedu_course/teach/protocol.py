@@ -42,7 +42,7 @@ LITTLE = {tuple: "t", frozenset: "f"}
 def send(to: socket.socket, message: dict) -> None:
     data = json.dumps(message).encode()
     if len(data) > MOST:
-        raise Broken(f"{len(data) >> 20} MB in one message")
+        raise Broken(f"a message of {len(data) >> 20} MB")
     to.sendall(struct.pack("<I", len(data)) + data)
 
 
@@ -50,13 +50,13 @@ def receive(of: socket.socket) -> dict:
     """Return the next message. Raises Broken if it is missing or invalid."""
     size = struct.unpack("<I", _exactly(of, 4))[0]
     if size > MOST:
-        raise Broken(f"{size >> 20} MB in one message")
+        raise Broken(f"a message of {size >> 20} MB")
     try:
         message = json.loads(_exactly(of, size))
     except (ValueError, RecursionError) as error:
-        raise Broken(f"no message: {error}") from None
+        raise Broken(f"invalid message: {error}") from None
     if not isinstance(message, dict):
-        raise Broken("no message")
+        raise Broken("invalid message: not a dict")
     return message
 
 
@@ -68,7 +68,7 @@ def _exactly(of: socket.socket, n: int) -> bytes:
         except OSError as error:
             raise Broken(str(error)) from None
         if not part:
-            raise Broken("the other side is gone")
+            raise Broken("the other process has ended")
         data += part
     return bytes(data)
 
@@ -185,7 +185,7 @@ class Side:
             heap = {int(n): node for n, node in part["heap"].items()}
             for n in heap:
                 if n not in self.objects and self.home and n % 2 == 0:
-                    raise Broken(f"a number of the judge's: {n}")
+                    raise Broken(f"invalid object number {n}: even numbers belong to the judge")
             self.heap = heap
             for n in heap:
                 self._shell(n)
@@ -217,13 +217,13 @@ class Side:
         elif kind == "fields":
             cls = resolve(node[1])
             if not (isinstance(cls, type) and issubclass(cls, tuple) and hasattr(cls, "_fields")):
-                raise Broken(f"{node[1]} is no named tuple")
+                raise Broken(f"{node[1]} is not a named tuple")
             made = cls._make([self.value(x) for x in node[2]])
         elif kind == "look":
             made = make_view(self.value(node[1]), *node[2:])
         elif kind == "tensor":
             if self.home:
-                raise Broken("a tensor of nobody")
+                raise Broken("a tensor that the judge did not send")
             made = lazy_tensor(n, tuple(node[1]), dt.by_name(node[2]), node[3])
         elif kind == "value":
             import flowedu as flow
@@ -233,12 +233,12 @@ class Side:
         elif kind == "object":
             cls = resolve(node[1]) if node[1] else type("Record", (), {})
             if self.home and (not node[1] or cls.__new__ is not object.__new__):
-                raise Broken(f"an object of {node[1]}")
+                raise Broken(f"invalid class of an object: {node[1]}")
             made = object.__new__(cls)
         elif kind in ("opaque", "op") and not self.home:
             made = Opaque()
         else:
-            raise Broken(f"a {kind}")
+            raise Broken(f"invalid kind of object: {kind}")
         self._know(n, made)
         return made
 
@@ -259,7 +259,7 @@ class Side:
             v.update(items)
         elif kind == "array" and isinstance(v, np.ndarray):
             if v.dtype != numeric_dtype(node[1]) or list(v.shape) != node[2]:
-                raise Broken("an array of another size")
+                raise Broken("an array with another dtype or shape")
             v[...] = np.frombuffer(base64.b64decode(node[3]), v.dtype).reshape(v.shape)
         elif kind == "op" and isinstance(v, Opaque):
             vars(v).update((str(name), self.value(x)) for name, x in node[1])
@@ -269,7 +269,7 @@ class Side:
             for name, x in node[2]:
                 object.__setattr__(v, name, self.value(x))
         elif kind not in ("fields", "look", "tensor", "value", "call", "opaque"):
-            raise Broken(f"{kind} for {type(v).__name__}")
+            raise Broken(f"a node of kind {kind} for an object of {type(v).__name__}")
 
     def value(self, r: Any) -> Any:
         if type(r) in PLAIN:

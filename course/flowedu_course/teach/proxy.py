@@ -44,7 +44,7 @@ class Far:
         rest = [str(r) for r in (about["rest"], about["more"]) if r]
         if (not all(_is_name(a) for a in (*args, *only, *rest)) or len({*args, *only,
                                                                         *rest}) != len(args + only + rest)):
-            raise Broken(f"{name} has no parameters")
+            raise Broken(f"{name} has invalid parameters")
         later = len(args) - int(about["defaults"])
         shown = [a if i < later else f"{a}=_absent_" for i, a in enumerate(args)]
         if about["rest"]:
@@ -100,12 +100,12 @@ class Far:
             elif "method" in said:
                 name, (x, *rest) = said["method"], first
                 if name not in FAR_METHODS or not isinstance(x, Tensor):
-                    raise Broken(f"no method {name}")
+                    raise Broken(f"invalid call of method {name}")
                 result = getattr(x, name)(*rest)
             else:
                 f = self.side.objects.get(said.get("call"))
                 if not callable(f) or isinstance(f, type):
-                    raise Broken("a call of what is no function")
+                    raise Broken("a call of an object that is not a function")
                 result = f(*first, **second)
             return {"return": self.side.pack([result])}
         except Broken:

@@ -41,7 +41,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
                                      description=__doc__.splitlines()[0])
     parser.add_argument("upto", type=int, help="the last chapter whose answers are handed out")
     parser.add_argument("out", type=Path)
-    parser.add_argument("--only", nargs="+", metavar="2.3", help="exercises, or chapters: no others' answers")
+    parser.add_argument("--only", nargs="+", metavar="2.3",
+                        help="only the answers to these exercises or chapters")
     options = parser.parse_args(arguments)
     try:
         upto = tree.check_chapter(options.upto)

@@ -149,7 +149,7 @@ def _marked(hole, lines: Iterable[str], indent: str = "") -> str:
 def _of_def(hole, file: Path, node: ast.FunctionDef, name: str) -> list[Cut]:
     body = _own_body(node)
     if body[0].lineno == node.lineno:              # def f(x): return x
-        raise ArgumentError(f"{hole.id}: {node.name} stands on one line", got=file.name)
+        raise ArgumentError(f"{hole.id}: {node.name} must have its body on lines of its own", got=file.name)
     text = _marked(hole, stub_body(hole, name), " " * body[0].col_offset)
     return [Cut(file, (body[0].lineno, 0), (node.end_lineno, node.end_col_offset), text, True)]
 
@@ -174,7 +174,7 @@ def _of_data(hole, path: str) -> list[Cut]:
     if word is None:
         return []
     return [_before(file, tree, word.value,
-                    _marked(hole, [f"# `{field}` of {name} is yours: here it is empty"]) + "\n"),
+                    _marked(hole, [f"# your task: fill in `{field}` of {name}, which is empty here"]) + "\n"),
             _instead(file, word.value, "[]")]
 
 

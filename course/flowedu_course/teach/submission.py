@@ -39,7 +39,7 @@ def copy_answers(folder: Path, to: Path, holes: Iterable) -> dict[str, str]:
         except FileNotFoundError:
             missing[hole.id] = f"not handed in: there is no {hole.file}"
         except UnicodeDecodeError:
-            missing[hole.id] = f"{hole.file} is no text"
+            missing[hole.id] = f"{hole.file} is not UTF-8 text"
         except (OSError, ValueError) as error:
             missing[hole.id] = f"{hole.file}: {_format_error(error)}"
     return missing
@@ -56,9 +56,9 @@ def _content(file: Path) -> bytes:
     with os.fdopen(fd, "rb") as f:
         about = os.fstat(fd)
         if not stat.S_ISREG(about.st_mode):
-            raise ValueError("this is no file")
+            raise ValueError("not a regular file")
         if about.st_size > LARGEST:
-            raise ValueError(f"{about.st_size >> 20} MB; at most {LARGEST >> 20}")
+            raise ValueError(f"{about.st_size >> 20} MB; the limit is {LARGEST >> 20} MB")
         return f.read(LARGEST)
 
 

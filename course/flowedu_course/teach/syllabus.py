@@ -80,7 +80,7 @@ def items(chapter: course.Chapter) -> Iterator:
     """
     left = round(60 * chapter.hours) - sum(h.minutes for h in chapter.holes)
     if left < 0:
-        raise ArgumentError(f"chapter {chapter.number}: its exercises take longer than it",
+        raise ArgumentError(f"chapter {chapter.number}: its exercises take longer than its hours",
                             got=f"{chapter.hours:g} hours",
                             expected=f"at least {sum(h.minutes for h in chapter.holes) / 60:.1f} hours in "
                             f"chapter.toml")
@@ -96,8 +96,8 @@ def items(chapter: course.Chapter) -> Iterator:
             done.add(ready.id)
             yield ready
     if waiting:
-        raise ArgumentError(f"{waiting[0].short}: its section, or what it needs, never comes",
-                            got=waiting[0].why, expected="a heading of a page, and needs that form no circle")
+        raise ArgumentError(f"{waiting[0].short}: its section is missing, or its needs form a cycle",
+                            got=waiting[0].why, expected="a heading of a page, and needs without a cycle")
     if chapter.milestone is not None:
         yield chapter
 
@@ -122,8 +122,8 @@ def minutes(item) -> int:
 def weeks(chapters: Iterable[course.Chapter], many: int) -> list[list]:
     """Return the items of each week. Raises ArgumentError unless there are 1 to MOST weeks."""
     if not 1 <= many <= MOST:
-        raise ArgumentError(f"a course of {many} weeks", expected=f"1 to {MOST} weeks", got=str(many),
-                            fix="WEEKS=7, say")
+        raise ArgumentError(f"WEEKS is out of range: {many} weeks", expected=f"1 to {MOST} weeks",
+                            got=str(many), fix="WEEKS=7")
     rows = [item for c in chapters for item in items(c)]
     total, at = max(sum(map(minutes, rows)), 1), 0.0
     result: list[list] = [[] for _ in range(many)]
@@ -149,7 +149,8 @@ def write_page(chapters: Sequence[course.Chapter], many: int, folder: Path) -> s
     out = [f"# {len(holes)} exercises in {many} week{'s' if many > 1 else ''}", "",
            f"Written by `make syllabus WEEKS={many}`: {clock(total)} in all, {clock(min(weekly))} to "
            f"{clock(max(weekly))} a week,", "as `make list` counts: reading, trying and the exercises, for a "
-           "second-year student who knows", "Python and NumPy. An exercise stands after what it runs.", "",
+           "second-year student who knows", "Python and NumPy. Exercises follow the exercises that they need.",
+           "",
            "| week | chapters | hours | exercises due | points |", "|---|---|---|---|---|"]
     for n, week in enumerate(plan, 1):
         due = [i for i in week if isinstance(i, course.Hole)]
@@ -213,8 +214,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     try:
         if not options.weeks.isdigit():
-            raise ArgumentError("WEEKS is no number", expected=f"1 to {MOST}", got=options.weeks,
-                                fix="WEEKS=7, say")
+            raise ArgumentError("WEEKS is not a number", expected=f"1 to {MOST}", got=options.weeks,
+                                fix="WEEKS=7")
         numbers = {h.chapter for h in select_holes(options.chapters)}
         some = [c for c in course.chapters() if c.number in numbers]
         text = write_page(some, int(options.weeks), options.out.resolve().parent)
@@ -224,10 +225,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(error, file=sys.stderr)
         return 2
     except OSError as error:
-        print(f"{error.strerror}: {error.filename}; OUT=another file", file=sys.stderr)
+        print(f"{error.strerror}: {error.filename}; choose another file with OUT=", file=sys.stderr)
         return 2
     print(text, end="")
-    print(f"\nthis stands in {options.out}", file=sys.stderr)
+    print(f"\nwritten to {options.out}", file=sys.stderr)
     return 0
 
 

@@ -24,11 +24,11 @@ def judge_together(hole, text: str, link: socket.socket, seed: int = 0) -> Verdi
     """
     plants = random.SystemRandom().sample(wrong.answers(hole), 2)
     if not _finds(hole, plants[0], link):
-        raise Broken("a wrong answer was not found")
+        raise Broken("the judge accepted a wrong answer")
     verdict = _ask_for_verdict(hole, text, link, seed)
     if verdict.state == "right" and not _finds(hole, plants[1], link):
-        return Verdict("wrong", lines=["  after it ran, its judge accepts wrong answers, too",
-                         "  an answer changes nothing but what its task names"])
+        return Verdict("wrong", lines=["  after this answer had run, the judge accepted a wrong answer",
+                         "  an answer must change only the values that its task names"])
     return verdict
 
 
@@ -61,4 +61,4 @@ def believed(said: Any, hole, together: bool = True) -> Verdict:
                        title=str(said.get("title", ""))[:100], law=said["law"] if said["law"] in hole.laws
                        else "", seconds=float(said["seconds"]))
     except (KeyError, TypeError, ValueError, AttributeError):
-        return Verdict("wrong", lines=["  there is no verdict"])
+        return Verdict("wrong", lines=["  no valid verdict was returned"])

@@ -117,7 +117,7 @@ def export(out: Path, upto: int, closed: bool = False, home: Path = course.HOME,
                             fix="OUT=../other")
     if (home.resolve() in out.resolve().parents
         and "build" not in out.resolve().relative_to(home.resolve()).parts[:1]):
-        raise ArgumentError(f"{out} lies inside of the tree it is made of", expected="a folder beside it",
+        raise ArgumentError(f"{out} is inside the tree that is exported", expected="a folder outside it",
                             got=str(out))
     check_chapter(upto, home)
     holes = open_holes(upto, closed, home) if holes is None else list(holes)
@@ -232,11 +232,11 @@ def answers_in(folder: Path, own: dict[str, str]) -> Iterable[str]:
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser("python -m flowedu_course.teach.tree",
                                      description=__doc__.splitlines()[0])
-    parser.add_argument("upto", type=int, help="the last chapter whose holes are open")
+    parser.add_argument("upto", type=int, help="the last chapter whose exercises are open")
     parser.add_argument("out", type=Path)
-    parser.add_argument("--closed", action="store_true", help="later holes are stubs, too")
+    parser.add_argument("--closed", action="store_true", help="also replace later exercises by stubs")
     parser.add_argument("--only", nargs="+", metavar="4.3",
-                        help="exercises, or chapters, that are open; no others are")
+                        help="open only these exercises or chapters")
     options = parser.parse_args(arguments)
     try:
         closed = options.closed or bool(os.environ.get("CLOSED"))
@@ -248,9 +248,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(f"{made.folder}: {made.files} files, exercises of chapters 1 to {options.upto}"
           + (f", open {' '.join(options.only)}" if options.only else ""))
     for name in made.left_out:
-        print(f"  left out, for it has a line of an answer: {name}")
+        print(f"  left out, because it contains a line of an answer: {name}")
     for line in made.found:
-        print(f"  a line of an answer stands in {line}")
+        print(f"  a line of an answer was found in {line}")
     return 1 if made.found else 0
 
 

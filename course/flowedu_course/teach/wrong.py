@@ -71,8 +71,7 @@ def read(hole, file: Path) -> Wrong:
         if where not in there:
             raise ArgumentError(f"{file.name}:2: there is no right answer {where}",
                                 expected=", ".join(filter(None, there)),
-                                got=where, fix="leave the line out: the patch is then against the library's "
-                                "own lines")
+                                got=where, fix="delete this line to apply the patch to the library's code")
         rest = applied(there[where].splitlines(), rest, file.name, 3 if where else 2)
     return Wrong(file, law, "\n".join(rest) + "\n", hole.ending)
 
@@ -98,7 +97,7 @@ def applied(lines: Sequence[str], patch: Sequence[str], name: str, first: int = 
             hunks.append([])
         elif line[:1] not in ("", " ", "-", "+"):
             raise ArgumentError(f"{name}:{number}: a line of a patch begins with a space, - or +", got=line,
-                                fix=f"put one before it; {BETWEEN} alone stands between two places")
+                                fix=f"put one before it; a line {BETWEEN} separates two hunks")
         else:
             hunks[-1].append((number, line or " "))            # editors strip trailing spaces
     places = []
@@ -108,17 +107,17 @@ def applied(lines: Sequence[str], patch: Sequence[str], name: str, first: int = 
               else [])
         if len(at) != 1:
             number, line = next((h for h in hunk if h[1][0] != "+"), (hunk or [(first, "")])[0])
-            raise ArgumentError(f"{name}:{number}: this does not apply: what stays and goes stands {len(at)} "
+            raise ArgumentError(f"{name}:{number}: this hunk does not apply: its old lines occur {len(at)} "
                                 f"times in the right answer", expected="exactly once", got=line[1:].strip()
                                 or "an empty line",
-                                fix="make it anew: python -m flowedu_course.teach.wrong; or more lines "
-                                "around it")
+                                fix="make the patch again with python -m flowedu_course.teach.wrong, or "
+                                "add lines around the change")
         places.append((at[0], at[0] + len(old), [line[1:] for _, line in hunk if line[0] != "-"], hunk[0][0]))
     out, last = [], 0
     for start, end, new, number in sorted(places):
         if start < last:
-            raise ArgumentError(f"{name}:{number}: this takes lines of an earlier place, too",
-                                got=lines[start].strip(), fix=f"make one place of both, without {BETWEEN}")
+            raise ArgumentError(f"{name}:{number}: this hunk overlaps an earlier hunk",
+                                got=lines[start].strip(), fix=f"join both hunks, without {BETWEEN}")
         out += [*lines[last:start], *new]
         last = end
     return [*out, *lines[last:]]
@@ -188,9 +187,9 @@ def shortest(hole, law: str, text: str) -> tuple[str, str]:
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser("python -m flowedu_course.teach.wrong",
                                      description=__doc__.splitlines()[0])
-    parser.add_argument("exercise", help="its number")
-    parser.add_argument("name", nargs="?", default="", help="what is wrong with it, in words: all_rows")
-    parser.add_argument("law", nargs="?", default="", help="the law that must find it, as in chapter.toml")
+    parser.add_argument("exercise", help="the number of an exercise, such as 4.3")
+    parser.add_argument("name", nargs="?", default="", help="a name for the mistake, such as all_rows")
+    parser.add_argument("law", nargs="?", default="", help="the law that must reject it, as in chapter.toml")
     parser.add_argument("file", nargs="?", type=Path, help="the right answer, edited")
     options = parser.parse_args(arguments)
     try:
@@ -207,7 +206,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     kept = hole.folder / "wrong" / f"{hole.id}_{options.name}{ending}"
     kept.write_text(text, encoding="utf-8")
-    print(f"{kept}: {len(text.splitlines())} lines; make authors-check EX={hole.id} says whether it dies")
+    print(f"{kept}: {len(text.splitlines())} lines; check that its law rejects it: "
+          f"make authors-check EX={hole.id}")
     return 0
 
 
