@@ -254,7 +254,7 @@ def set_num_threads(n) -> None: """Set the number of threads of kernels."""
 slots: Slots
 def take_parts(x: TensorBase, z: TensorBase, history: bool):
     """Give the global tensor x the parts of z, and with `history` the autograd history of z."""
-def take_value(x: TensorBase, z: TensorBase): """Make the lazy tensor x another name of the graph value of z."""
+def take_value(x: TensorBase, z: TensorBase): """Make the lazy tensor x refer to the graph value of z."""
 def tape_position(): """Return the sequence number of the last recorded call."""
 class unrecorded:
     """Context manager in which eager calls of this thread are not recorded."""

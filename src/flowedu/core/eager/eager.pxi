@@ -44,7 +44,7 @@ cdef Special[3] SPECIALS                           # filled by global.pxi, link.
 
 cdef run_special(OpBase op, tuple inputs, tuple attrs, Entry e, int flags, const int64_t *drawn,
                  GlobalLayout at=None):
-    """Run the slow path: clear the first special flag, call its handler, which dispatches again.
+    """Run the slow path: clear the first special flag and call its handler, which dispatches again.
     e: the Entry, if already found. at: the layout of the results, if they are global."""
     cdef int i
     if e is not None:

@@ -1,7 +1,7 @@
 # Chapter 2: slots for functions of later chapters (part of dispatch.pyx).
 #
 # Ops and the tape call functions of later chapters through the slots below, without importing them.
-# Importing the module that has such a function fills its slot, by `connect(write=arithmetic)`.
+# A module with such a function fills the slot when it is imported: `connect(write=arithmetic)`.
 
 cdef dict HOOKS = {
     # slot: (the module that fills it, its purpose)

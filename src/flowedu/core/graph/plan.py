@@ -188,7 +188,7 @@ class Planner:
 
     def reusable(self, node: Node, places: Sequence[Region], names: Sequence[str],
                  number: int) -> Region | None:
-        """Return the region of an input without later readers that the first output may reuse."""
+        """Return the region of an input that is not read later, for reuse by the first output."""
         spec = node.outputs[0].spec
         for p, name, x in zip(places, names, node.inputs):
             fits = name in node.op.inplace and p.spec == spec and p.contiguous

@@ -34,8 +34,8 @@ class Candidate:
     """A way with its cost.
 
     `bytes` is the boxing cost of the inputs (inf: impossible). `matches` counts inputs that keep
-    their layout. `fault` is the reason why it is excluded. `layouts` are of all values, `routes` of
-    the inputs (None: no boxing). `number` is the index among the ways. The rule compares `key`.
+    their layout. `fault` is the reason for an exclusion. `layouts` has one per value, and `routes`
+    one per input (None: no boxing). `number` is the index among the ways. The rule compares `key`.
     """
 
     signature: GridSignature
@@ -53,9 +53,9 @@ class Candidate:
 class Choice:
     """The chosen signature, and all candidates.
 
-    `signature` has a tuple of SBPs per value. `layouts` are of the inputs, then of the outputs.
-    `routes` are of the inputs (None: no boxing) and move `bytes`. `calls`: one LocalCall per device
-    (None: all B, one call for all). `candidates` start with the best one. `rule` is a key of RULES.
+    `signature` has a tuple of SBPs per value. `layouts` has the inputs' layouts, then the outputs'.
+    `routes` has one per input (None: no boxing). They move `bytes`. `calls` has one LocalCall per
+    device (None: all B, one call). `candidates` start with the best one. `rule` is a key of RULES.
     """
 
     op: Op

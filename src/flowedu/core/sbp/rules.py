@@ -27,7 +27,7 @@ class Asked(NamedTuple):
 
 
 class ChoiceRule(NamedTuple):
-    """A rule. `because` has a reason per part of the key. `partial`: boxing to partial is legal."""
+    """A rule. `because` has a reason per part of the key. `partial`: True to allow boxing to P."""
 
     key: Callable
     because: Sequence[str]

@@ -10,7 +10,7 @@ import threading
 from typing import Any
 
 building = 0         # number of threads with a tracer; if 0, module calls skip the lookup
-changes = 0          # counts writes of state that a build may read: attributes, modes, seeds
+changes = 0          # number of writes to state that build may read: attributes, modes, seeds
 
 
 class ThreadState(threading.local):

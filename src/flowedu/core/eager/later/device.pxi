@@ -14,7 +14,7 @@ SPECIALS[2].flag, SPECIALS[2].handle = ON_DEVICE, call_on_device
 
 
 cdef int choose_device(OpBase op, tuple inputs) except -1:
-    """Return the device of the inputs, or fe_device without inputs. 0-dim ones may be on the CPU."""
+    """Return the device of the inputs, or fe_device without inputs. 0-dim ones may be on CPU."""
     cdef TensorBase x
     cdef int device = 0
     if not inputs:

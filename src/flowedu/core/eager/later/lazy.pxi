@@ -41,7 +41,7 @@ cdef raise_lazy(why):
 
 
 def take_value(TensorBase x, TensorBase z):
-    """Make the lazy tensor x another name of the graph value of z."""
+    """Make the lazy tensor x refer to the graph value of z."""
     if z.flags & VIEW:
         refresh_view(z)
     take_symbol(x, z)

@@ -141,7 +141,7 @@ class Route:
 
 
 class Boxing:
-    """An expression. `best(src, dst, spec, limit)` returns a route below `limit` bytes, or None."""
+    """A boxing expression. `best(src, dst, spec, limit)` returns a Route below `limit`, or None."""
 
     def __init__(self, best: Callable[[Layout, Layout, Spec, float], Route | None]):
         self.best = best

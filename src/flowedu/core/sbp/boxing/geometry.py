@@ -29,7 +29,7 @@ class Piece(NamedTuple):
 
 
 class Cell(NamedTuple):
-    """A part of a device's box: the reduction of its pieces (no pieces: the neutral element)."""
+    """A part of a device's box. Its value is the reduction of `pieces` (none: neutral element)."""
 
     box: Box
     pieces: tuple[Piece, ...]

@@ -99,7 +99,7 @@ class Shard(Custom):
 
 
 def to_local(self: Tensor, *, rank: int | None = None, copy: bool = False) -> Tensor:
-    """Return this rank's shard, in the same memory; outside the placement, an empty tensor.
+    """Return this rank's shard, in the same memory, or an empty tensor outside the placement.
 
     Args:
         rank: the rank of the shard, required if this process owns several virtual devices.
@@ -161,11 +161,11 @@ def to_global(self: Tensor, placement: placement | None = None, sbp: Sbps | None
         check_meta: True (default): the ranks compare shapes and dtypes (local tensors).
         copy: return new memory even if no boxing is needed.
 
-    A local tensor is a part along axis i for split(i) (with equal sizes, or those of the balanced
-    split), and an addend for partial_sum. For broadcast, the first rank's values are used. Every
+    For split(i), local tensors are parts along axis i, of equal sizes or those of the balanced
+    split. For partial_sum, they are addends. For broadcast, the first rank's values are used. Every
     rank of the world must call this. On virtual devices, the local tensor is every device's shard.
 
-    Raises ArgumentError for invalid shapes, axes, and ranks, CheckError without a layout.
+    Raises ArgumentError for invalid shapes, axes, and ranks; CheckError if the layout is missing.
     """
     if self.global_layout is None and self.is_lazy or current_interpreter() is not None:
         top = current_interpreter()
