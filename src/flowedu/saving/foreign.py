@@ -27,7 +27,8 @@ def read_file(path: str | os.PathLike | io.BytesIO) -> dict[str, Any]:
     """
     import zipfile
     inside = isinstance(path, io.BytesIO)
-    name, file = ("the BytesIO", path) if inside else (os.fspath(path),) * 2
+    name = "the BytesIO" if isinstance(path, io.BytesIO) else os.fspath(path)
+    file: Any = path if inside else name
     try:
         if name.endswith(".safetensors"):
             return _safetensors(name)

@@ -117,7 +117,8 @@ def _run_on(rank: int, f) -> Any:
         except (FlowError, OSError) as e:
             error = e
     content = [json.dumps(result), None if error is None else str(error)]
-    answers = engine.comm(engine.rank).all_gather_object(content)
+    comm: Any = engine.comm(engine.rank)
+    answers = comm.all_gather_object(content)
     if error is not None:
         raise error
     answer = answers[rank]

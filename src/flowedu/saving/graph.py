@@ -11,6 +11,7 @@ import json
 import re
 from collections import OrderedDict
 from pathlib import Path
+from typing import Any
 
 from flowedu.core.graph.ir import Graph, GraphValue
 from flowedu.core.graph.program import Program
@@ -201,7 +202,8 @@ class LoadedGraph:
             return *self._parse(f.read().decode("utf-8", "replace"), stored, file), file
 
     def _parse(self, text: str, stored: dict, where: str):
-        graph, values = None, {}
+        graph: Any = None
+        values: dict[str, GraphValue] = {}
         tree, name = None, ""
         for number, line in enumerate(text.splitlines(), 1):
             try:
@@ -266,7 +268,7 @@ class LoadedGraph:
         Args:
             *args: tensors in the order of `inputs`; containers are flattened.
         """
-        tensors = [x for _, x in io.leaves("", args, {}) if x is not None]
+        tensors: list[Any] = [x for _, x in io.leaves("", args, {}) if x is not None]
         specs = list(self.inputs.items())
         if len(tensors) != len(specs):
             raise GraphError(f"{self.name}: wrong number of inputs",

@@ -19,7 +19,7 @@ import tempfile
 import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TypeGuard
 
 from flowedu.errors.files import replacing
 from flowedu.saving.folder import CheckpointFileError
@@ -27,7 +27,7 @@ from flowedu.saving.folder import CheckpointFileError
 MARK = "state.json"
 
 
-def is_stream(f: Any) -> bool:
+def is_stream(f: Any) -> TypeGuard[IO[bytes]]:
     """Return True for an open file, False for a path."""
     return (not isinstance(f, (str, bytes, os.PathLike)) and callable(getattr(f, "write", None)
                                                                       or getattr(f, "read", None)))

@@ -21,11 +21,13 @@ import shutil
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 from flowedu.errors.files import naming
 
 try:
-    import fcntl
+    import fcntl as _fcntl
+    fcntl: Any = _fcntl
 except ImportError:                                # Windows
     fcntl = None
 

@@ -80,10 +80,10 @@ def save(obj: Any, path: str | os.PathLike | IO[bytes], global_dst_rank: int | N
         return packed.pack(lambda directory: _write(obj, directory, global_dst_rank), path)
     if saver is not None:
         return saver(obj, folder.checked_path("flow.save", path))
-    folder.checked_path("flow.save", path)
+    directory = folder.checked_path("flow.save", path)
     if not holds_global(obj) and _is_checkpoint(obj):
-        return folder.write(path, obj)
-    return _write(obj, path, global_dst_rank, named=True)
+        return folder.write(directory, obj)
+    return _write(obj, directory, global_dst_rank, named=True)
 
 
 def _write(obj: Any, path: str | os.PathLike, rank: int | None = None, named: bool = False) -> None:
@@ -120,7 +120,8 @@ class _Encoder:
     """
 
     def __init__(self, tensors: dict[str, Any]):
-        self.tensors, self.known = tensors, {}
+        self.tensors = tensors
+        self.known: dict[int, tuple[str, Any]] = {}
 
     def encode(self, x: Any, where: str) -> Any:
         kind = type(x)
@@ -158,7 +159,7 @@ class _Encoder:
             raise CheckpointFileError(f"flow.save: {where} is lazy: a value of an nn.Graph, without data",
                                       expected="an eager tensor", got="a lazy tensor",
                                       fix="save graph.state_dict(), outside build()")
-        result = {"tensor": self.stored(x)}
+        result: dict[str, Any] = {"tensor": self.stored(x)}
         if isinstance(x, Parameter):
             result["parameter"] = True
         if x.requires_grad:
@@ -197,14 +198,15 @@ def load(path: str | os.PathLike | IO[bytes], global_src_rank: int | None = None
         CheckpointFileError: the file is missing, damaged, or of another format. The error is also an
             AssertionError.
     """
+    source: Any = path
     stream = packed.is_stream(path)
     if not stream:
         folder.checked_path("flow.load", path)
     if global_src_rank is not None:
         return load_global(path, global_src_rank, map_location)
     move = _mover(map_location)
-    if stream or os.path.isfile(path):
-        file = packed.read_rest(path) if stream else path
+    if stream or os.path.isfile(source):
+        file = packed.read_rest(source) if stream else source
         if not packed.is_packed(file):
             return {name: move(as_tensor(a)) for name, a in read_file(file).items()}
         with packed.unpacked(file) as directory:
@@ -213,7 +215,7 @@ def load(path: str | os.PathLike | IO[bytes], global_src_rank: int | None = None
             except CheckpointFileError as e:               # replaces the name of the temporary folder
                 problem = e.problem.replace(os.fspath(directory), packed.name_of(path))
                 raise e.with_texts(problem=problem) from None
-    return folder.opened(path, lambda f: _read(path, f, move))
+    return folder.opened(source, lambda f: _read(source, f, move))
 
 
 def _read(path: str | os.PathLike, opened: OpenFolder, move: Callable) -> Any:
@@ -239,8 +241,15 @@ def _read(path: str | os.PathLike, opened: OpenFolder, move: Callable) -> Any:
 
 
 class _Decoder:
+    """Converts the JSON values of _Encoder to objects.
+
+    Subclasses that override `variable` and `tensor` pass None for both arguments.
+    """
+
     def __init__(self, opened: OpenFolder | None, move: Callable | None):
-        self.opened, self.move, self.known = opened, move, {}
+        self.opened: Any = opened
+        self.move: Any = move
+        self.known: dict[str, Any] = {}
 
     def decode(self, x: Any) -> Any:
         if isinstance(x, list):
@@ -251,7 +260,7 @@ class _Decoder:
         value = x[kind]
         if kind in ("dict", "ordered"):
             cls = dict if kind == "dict" else OrderedDict
-            mapping = cls((self.decode(k), self.decode(v)) for k, v in value)
+            mapping: Any = cls((self.decode(k), self.decode(v)) for k, v in value)
             if "_metadata" in x and kind == "ordered":
                 mapping._metadata = self.decode(x["_metadata"])
             return mapping

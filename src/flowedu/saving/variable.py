@@ -58,12 +58,16 @@ class FileBackendVariableBlob:
                                       expected="both", got=f"dtype={dtype!r}, shape={shape!r}",
                                       fix="give both")
         self._inside = () if folder is None else (self.var_dir.name,)     # path in the folder
-        self._folder = self._open_parent() if folder is None else folder
-        if self._folder is None or not self._folder.is_file(*self._inside, DATA):
+        opened = self._open_parent() if folder is None else folder
+        if opened is None or not opened.is_file(*self._inside, DATA):
             raise CheckpointFileError(f"{self.var_dir}: not the directory of a variable",
                                       expected=f"a file {DATA} in it", got="none",
                                       fix="pass a directory that flow.checkpoint.save wrote")
-        if self._folder.is_file(*self._inside, META):
+        self._folder = opened
+        # Without `meta` and arguments, the shape and the dtype are None, and the data cannot be read.
+        self.shape: Any
+        self.dtype: Any
+        if opened.is_file(*self._inside, META):
             with self._file(META) as f:
                 self.shape, self.dtype = _parse_meta(self.var_dir / META, f.read(_MAX_META))
         else:
@@ -75,6 +79,7 @@ class FileBackendVariableBlob:
     def _open_parent(self) -> OpenFolder | None:
         with contextlib.suppress(FileNotFoundError, NotADirectoryError):
             return OpenFolder(self.var_dir)
+        return None
 
     def _file(self, name: str) -> BinaryIO:
         try:

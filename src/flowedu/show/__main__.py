@@ -10,6 +10,7 @@ import os
 import runpy
 import sys
 from pathlib import Path
+from typing import Any
 
 from flowedu.core.job import session as sessions
 from flowedu.errors import FlowError
@@ -20,7 +21,10 @@ class Compiled(BaseException):
     """Exception that ends the script. A BaseException, so that `except Exception` does not catch it."""
 
 
-class PlanOnly(type(sessions.default_session())):
+_Session: Any = type(sessions.default_session())
+
+
+class PlanOnly(_Session):
     """Session that stops the script at the point where other sessions start to run."""
 
     def start(self, *reason: str) -> None:
@@ -28,7 +32,7 @@ class PlanOnly(type(sessions.default_session())):
         raise Compiled
 
 
-def compiled_jobs(script: str | os.PathLike) -> dict[str, object]:
+def compiled_jobs(script: str | os.PathLike) -> dict[str, Any]:
     """Return {name: job} for the jobs that `script` defines before it first calls one. They are compiled."""
     folder = str(Path(script).resolve().parent)
     old = sys.argv, sys.path[:], sessions.default_session()

@@ -5,6 +5,7 @@ import importlib.metadata
 import importlib.util
 import os
 import platform
+from typing import Any
 
 from flowedu.errors.extras import EXTRAS, install
 
@@ -25,9 +26,9 @@ def about() -> dict[str, str]:
     """Return the lines that `python -m flowedu` prints, as {label: text}."""
     import numpy
 
-    import flowedu as flow
     from flowedu import _kernels
 
+    flow: Any = importlib.import_module("flowedu")
     built = [isa for isa in _kernels.ORDER if "matmul" in _kernels.compiled(isa)]
     installed = {name: all(map(_is_installed, modules)) for name, modules in EXTRAS.items()}
     missing = [name for name, complete in installed.items() if not complete]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import os
 import zlib
+from collections.abc import Sequence
 from itertools import pairwise, product
 
 from flowedu.core.sbp.boxing.geometry import transfer
@@ -19,6 +20,7 @@ from flowedu.show.svg import Drawing
 
 COLORS = ("#8ecae6", "#ffd166", "#95d5b2", "#f4a7b9", "#cdb4f6", "#f9b384", "#a8dadc", "#d9ed92", "#e0b1cb",
           "#bde0fe")
+ZEROS: dict[str | None, str] = {"sum": "0", "max": "least", "min": "most"}      # reducer -> label
 LEFT, TOP, WIDTH = 92, 84, 112
 HEIGHT, ROW, GAP = 72, 104, 190
 STYLE = """#{id} text {{ font-family: system-ui, sans-serif; font-size: 11px; fill: #1f2328; }}
@@ -63,7 +65,8 @@ class _Picture:
 
     def _axes(self) -> list[int]:
         """Return the axes to show: at most two, preferring split axes."""
-        split = {split_axis(s) for at in self.stages for s in at.sbp} - {None}
+        axes = {split_axis(s) for at in self.stages for s in at.sbp}
+        split = {d for d in axes if d is not None}
         order = sorted(split) + [d for d in range(len(self.shape)) if d not in split]
         return sorted(order[:2])
 
@@ -80,9 +83,9 @@ class _Picture:
         return edge[0] / n, (edge[1] - edge[0]) / n
 
     def _place(self, stage: int, device: int,
-               part: list[tuple[int, int]]) -> tuple[float, float, float, float]:
+               part: Sequence[tuple[int, int]]) -> tuple[float, float, float, float]:
         """Return x, y, width, height of a block. Rows go down, columns go right; a vector is horizontal."""
-        (top, tall), (left, wide) = (0, 1), (0, 1)
+        top, tall, left, wide = 0.0, 1.0, 0.0, 1.0
         if len(part) == 2:
             (top, tall), (left, wide) = self._span(0, part[0]), self._span(1, part[1])
         elif len(part) == 1:
@@ -113,11 +116,11 @@ class _Picture:
                 if w > 9 and h > 11:
                     self.label("in", x + w / 2, y + h / 2 + 4, _letter(number))
             for empty in zeros:
-                part = [empty[d] for d in self.axes]
-                if any(self._covers(f, part) for f in full):
+                cell = [empty[d] for d in self.axes]
+                if any(self._covers(f, cell) for f in full):
                     continue
-                x, y, w, h = self._place(stage, device, part)
-                zero = {"sum": "0", "max": "least", "min": "most"}[at.reducer]
+                x, y, w, h = self._place(stage, device, cell)
+                zero = ZEROS[at.reducer]
                 if w > 7 * len(zero):
                     self.label("soft", x + w / 2, y + h / 2 + 4, zero)
             rect(whole, class_="outline")

@@ -70,9 +70,9 @@ def _ends(run: Sequence[Box]) -> str:
 
 def _merge_repeated(runs: Sequence[Run]) -> list[Run]:
     """Merge consecutive runs that have the same ops."""
-    merged = []
-    for _, alike in groupby(runs, key=lambda r: (r[1][0].kind == "backward", [b.title for b in r[1]])):
-        alike = list(alike)
+    merged: list[Run] = []
+    for _, group in groupby(runs, key=lambda r: (r[1][0].kind == "backward", [b.title for b in r[1]])):
+        alike = list(group)
         ops = [b for _, run in alike for b in run]
         merged.append(alike[0] if len(alike) == 1 else (f"{len(alike)} times {alike[0][0]}", ops))
     return merged

@@ -1,8 +1,6 @@
 """flow.explain: the reason for the layout of a value, and the bytes moved for it."""
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from flowedu.core.eager.tensor import Tensor
 from flowedu.core.ops.define import Op
 from flowedu.core.sbp.boxing.algebra import Route
@@ -32,7 +30,7 @@ def explanation(x, *args, **kwargs) -> str:
         return _tensor(x)
     if callable(getattr(x, "explain", None)):
         return x.explain()
-    if isinstance(x, (Op, Callable)):
+    if isinstance(x, Op) or callable(x):
         return _calls(x, args, kwargs)
     raise CallError("explain: not something that is spread over devices",
                     expected="a global tensor, a function with its arguments, or a compiled nn.Graph",

@@ -5,6 +5,7 @@ It lists modules with their parameters and buffers; after the first call also in
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -64,7 +65,7 @@ def describe(graph, stacks: bool = False) -> str:
     return f"(GRAPH:{graph.name}:{graph.class_name}): (\n{_indented(lines)}\n)"
 
 
-def _block(block: ModuleBlock, compiled, used: set[int], owned: dict, stacks: bool,
+def _block(block: Any, compiled, used: set[int], owned: dict, stacks: bool,
            where: Where) -> list[str]:
     module, inner = block.origin, list(block.inputs)
     for kind, table in (("PARAMETER", module._parameters), ("BUFFER", module._buffers)):
@@ -134,7 +135,7 @@ def report(compiled, times: Sequence[str]) -> str:
     return "\n".join(aligned([*plan.report, *where, memory, *times]))
 
 
-def measurable(compiled, args: tuple, kwargs: dict, what: str) -> tuple:
+def measurable(compiled, args: tuple, kwargs: dict, what: str) -> tuple[Any, Any]:
     """Return (executor, its arguments) for show/profile.py or show/timeline.py. what: caller, for errors."""
     if compiled.spread is not None:
         raise UnsupportedError(f"{what}: not for graphs of global tensors", expected="a graph on one device",

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from flowedu.core.graph.memory import Buffer
 from flowedu.core.graph.plan import Plan
 from flowedu.errors import UnsupportedError
 from flowedu.errors.extras import install
@@ -79,7 +80,8 @@ def draw_memory(plan: Plan, path: str | os.PathLike, arguments: dict[str, str] |
 
 def _names(plan: Plan, arguments: dict[str, str]) -> dict:
     """Return {buffer: name of the first value stored in it}. Later values reuse it in place."""
-    name, result = Names(plan, arguments), {}
+    name = Names(plan, arguments)
+    result: dict[Buffer, str] = {}
     for step in plan.steps:
         for y, p in zip(step.node.outputs if step.node is not None else (), split(step)[1]):
             result.setdefault(p.buffer, name(y))

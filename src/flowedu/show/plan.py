@@ -45,7 +45,8 @@ def rows(plan: Plan, arguments: Mapping[str, str] = {}) -> list[Row]:
     Args:
         arguments: {name of an input: the user's name for it}.
     """
-    name, live, table = Names(plan, arguments), live_bytes(plan), []
+    name, live = Names(plan, arguments), live_bytes(plan)
+    table: list[Row] = []
     for i, (step, part) in enumerate(zip(plan.steps, parts(plan))):
         ins, outs = split(step)
         node, first = step.node, len(table)
@@ -151,8 +152,10 @@ class Names:
                 if re.fullmatch(rf"({ops.replace('+', '|')})_\d+(\..*)?", y.name):        # named by the graph
                     self.names[y.name] = f"%{number}" + "".join(y.name.partition(".")[1:])
         for step in plan.steps:
-            if is_update(step):                     # lr, step, then (w, gradient of w, ...) of each parameter
-                inputs, written = step.node.inputs, step.node.mutates
+            node = step.node
+            # lr, step, then (w, gradient of w, ...) of each parameter
+            if node is not None and is_update(step):
+                inputs, written = node.inputs, node.mutates
                 self.names.update((x.name, f"grad({inputs[i - 1].name})") for i, x in enumerate(inputs)
                                   if i > 2 and i not in written)
 
@@ -187,7 +190,7 @@ def parts(plan: Plan) -> list[str]:
     that no op of the body has. Steps that write variables come last, such as those for batch norm's running
     statistics.
     """
-    lines = {s.node.line for s in plan.steps if is_update(s)}
+    lines = {s.node.line for s in plan.steps if s.node is not None and is_update(s)}
 
     def part_of(step):
         if step.node is not None and step.node.mutates:

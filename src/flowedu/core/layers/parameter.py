@@ -1,7 +1,7 @@
 """Parameter: a trainable tensor, which `parameters()` of its module returns."""
 from __future__ import annotations
 
-from typing import Any, SupportsIndex
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from flowedu.core.eager.arrays import copy_of, tensor_alias
 from flowedu.core.eager.tensor import Tensor, TensorType
@@ -36,6 +36,9 @@ class Parameter(Tensor, metaclass=_ParameterType):
     Raises:
         DTypeError: data is not a tensor. GradientError: the dtype has no gradients.
     """
+
+    if TYPE_CHECKING:                # the call of the metaclass
+        def __init__(self, data: Tensor | None = None, requires_grad: bool = True) -> None: ...
 
     def __deepcopy__(self, memo: dict) -> Parameter:
         if id(self) not in memo:

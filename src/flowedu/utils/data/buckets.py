@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from flowedu.errors import ArgumentError, format_value
 from flowedu.tensor.generator import Generator
@@ -38,6 +39,10 @@ def padding(sizes: Sequence[Size], batches: Sequence[Sequence[int]]) -> int:
                for b in batches if len(b))
 
 
+def _as_size(size: Any) -> Size:
+    return tuple(map(int, size)) if hasattr(size, "__len__") else (int(size),)
+
+
 class BucketSampler(Sampler):
     """Batch sampler that groups items of similar size.
 
@@ -55,7 +60,7 @@ class BucketSampler(Sampler):
     def __init__(self, sizes: Sequence[Size | int], batch_size: int, shuffle: bool = False,
                  drop_last: bool = False, generator: Generator | None = None):
         try:
-            self.sizes = [tuple(map(int, s)) if hasattr(s, "__len__") else (int(s),) for s in sizes]
+            self.sizes = [_as_size(s) for s in sizes]
         except (TypeError, ValueError) as error:
             raise ArgumentError("BucketSampler: sizes are no sizes",
                                 expected="(height, width) of each item, or a number",

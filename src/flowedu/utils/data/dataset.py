@@ -4,7 +4,7 @@ from __future__ import annotations
 import itertools
 import math
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from types import GenericAlias
 from typing import Any
 
@@ -20,13 +20,14 @@ class Dataset:
     An optional method `__getitems__(indices)` returns all items of a batch at once.
     """
 
-    __class_getitem__ = classmethod(GenericAlias)         # Dataset[int] in annotations
+    __class_getitem__: Any = classmethod(GenericAlias)    # Dataset[int] in annotations
+    __len__: Callable[[], int]                            # defined by data sets with a length
 
     def __getitem__(self, index: Any) -> Any:
         raise NotImplementedError(f"{type(self).__name__}.__getitem__ is not defined: a Dataset gives items "
                                   f"by number")
 
-    def __add__(self, other: Dataset) -> ConcatDataset:
+    def __add__(self, other: Dataset) -> ConcatDataset | ChainDataset:
         return ConcatDataset([self, other])
 
 
@@ -112,7 +113,7 @@ class ChainDataset(IterableDataset):
     """
 
     def __init__(self, datasets: Iterable[Dataset]):
-        self.datasets = datasets
+        self.datasets: Iterable[Any] = datasets
 
     def __iter__(self) -> Iterator:
         return itertools.chain.from_iterable(self.datasets)
@@ -151,16 +152,17 @@ def random_split(dataset: Dataset, lengths: Sequence[int | float],
         generator: generator of the order; default: the one of flow.manual_seed.
     """
     n = len(dataset)
+    counts: Sequence[Any] = lengths
     if any(isinstance(x, float) for x in lengths):
         if not math.isclose(sum(lengths), 1) or any(not 0 <= x <= 1 for x in lengths):
             raise ArgumentError("random_split: the parts do not add up to 1", expected="1",
                                 got=str(sum(lengths)), fix="random_split(dataset, [0.8, 0.2])")
-        lengths = [math.floor(n * x) for x in lengths]
-        for i in range(n - sum(lengths)):
-            lengths[i % len(lengths)] += 1
-    if sum(lengths) != n:
+        counts = [math.floor(n * x) for x in lengths]
+        for i in range(n - sum(counts)):
+            counts[i % len(counts)] += 1
+    if sum(counts) != n:
         raise ArgumentError("random_split: Sum of input lengths does not equal the length of the input "
-                            "dataset!", expected=str(n), got=f"{list(lengths)}, which is {sum(lengths)}",
+                            "dataset!", expected=str(n), got=f"{list(counts)}, which is {sum(counts)}",
                             fix=f"random_split(dataset, [{n - n // 5}, {n // 5}])")
-    order, ends = randperm(n, generator=generator).tolist(), list(itertools.accumulate(lengths))
-    return [Subset(dataset, order[end - length:end]) for end, length in zip(ends, lengths)]
+    order, ends = randperm(n, generator=generator).tolist(), list(itertools.accumulate(counts))
+    return [Subset(dataset, order[end - length:end]) for end, length in zip(ends, counts)]

@@ -53,7 +53,7 @@ class DataLoader:
         ArgumentError (a ValueError): an argument is out of range, or two arguments exclude each other.
     """
 
-    __class_getitem__ = classmethod(GenericAlias)         # DataLoader[int] in annotations
+    __class_getitem__: Any = classmethod(GenericAlias)    # DataLoader[int] in annotations
 
     def __init__(self, dataset: Dataset, batch_size: int | None = 1, shuffle: bool | None = None,
                  sampler: Iterable | None = None, batch_sampler: Iterable | None = None, num_workers: int = 0,
@@ -74,7 +74,7 @@ class DataLoader:
             inert(f"DataLoader({option})", value, neutral, why)
         self.pin_memory, self.generator, self.worker_init_fn = pin_memory, generator, worker_init_fn
         self.multiprocessing_context, self.persistent_workers = multiprocessing_context, persistent_workers
-        self.prefetch_factor = 2 if prefetch_factor is None and num_workers else prefetch_factor
+        self.prefetch_factor: Any = 2 if prefetch_factor is None and num_workers else prefetch_factor
         if sampler is None:
             if iterable:
                 sampler = _EndlessSampler()
@@ -85,7 +85,8 @@ class DataLoader:
             batch_sampler = BatchSampler(sampler, batch_size, drop_last)
         elif batch_sampler is not None:
             batch_size, drop_last = None, False
-        self.sampler, self.batch_sampler = sampler, batch_sampler
+        self.sampler: Any = sampler
+        self.batch_sampler: Any = batch_sampler
         self.batch_size, self.drop_last = batch_size, drop_last
         batched = batch_sampler is not None
         self.collate_fn = collate_fn or (default_collate if batched else default_convert)

@@ -5,6 +5,7 @@ import itertools
 import sys
 from collections.abc import Iterable, Iterator, Sequence, Sized
 from types import GenericAlias
+from typing import Any
 
 import numpy as np
 
@@ -35,12 +36,12 @@ class Sampler:
         data_source: accepted for compatibility; default: None.
     """
 
-    __class_getitem__ = classmethod(GenericAlias)         # Sampler[int] in annotations
+    __class_getitem__: Any = classmethod(GenericAlias)    # Sampler[int] in annotations
 
     def __init__(self, data_source: Sized | None = None):
         pass
 
-    def __iter__(self) -> Iterator[int]:
+    def __iter__(self) -> Iterator[Any]:
         raise NotImplementedError(f"{type(self).__name__}.__iter__ is not defined: a sampler gives numbers "
                                   f"of items")
 
@@ -157,7 +158,8 @@ class BatchSampler(Sampler):
     """
 
     def __init__(self, sampler: Iterable[int], batch_size: int, drop_last: bool):
-        self.sampler, self.batch_size = sampler, positive("BatchSampler", "batch_size", batch_size)
+        self.sampler: Any = sampler
+        self.batch_size = positive("BatchSampler", "batch_size", batch_size)
         if not isinstance(drop_last, bool):
             raise ArgumentError(f"BatchSampler: drop_last should be a boolean value, but got "
                                 f"drop_last={drop_last!r}",

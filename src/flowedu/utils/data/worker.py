@@ -72,7 +72,7 @@ class Fetch:
         """Return the iterator of an iterable data set for one epoch, or None for another data set."""
         return iter(self.dataset) if self.iterable else None
 
-    def batch(self, items: Iterator | None, indices: Any) -> Any:
+    def batch(self, items: Any, indices: Any) -> Any:
         """Return the batch of these indices; raise Ended at the end of an iterable data set."""
         if not self.iterable:
             return self._by_number(indices)
