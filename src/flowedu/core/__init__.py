@@ -8,7 +8,7 @@
     graph/    4  graphs: backward pass, passes, memory planner, plan, and executor
     job/      4  job functions and their session
     trace/    5  nn.Graph, which traces modules into graphs
-    sbp/      6  several devices: layouts, signatures, boxing, inference, lowering, global tensors
+    sbp/      6  several devices: layouts, signatures, their choice, boxing, ranks, global tensors
     buffers/  7  TensorBuffer and TensorList, for data whose size is known only at run time
     extensions.py  calls optional parts by name; core itself imports only errors and _kernels
 """

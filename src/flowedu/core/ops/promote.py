@@ -5,7 +5,7 @@ Promotion follows PyTorch: bool < uint8, int8 < int16 < int32 < int64 < float16,
 is higher than that of the tensors with axes. uint8 with int8 gives int16, which holds both.
 
 Kernels exist for float32, float64, int32, and int64; elementwise kernels also for int8, uint8,
-int16, and 16-bit floats (one rounding per op). Others cast to a wider carrier dtype and back.
+int16, and 16-bit floats (one rounding per op). Other ops cast to a wider dtype (carrier) and back.
 """
 from __future__ import annotations
 

@@ -1,15 +1,15 @@
 """SBP signatures of an op on a row of devices, derived from its record.
 
-A signature has one SBP (core/sbp/sbp.py) for each input and output. Signatures follow from
+A signature has one SBP (core/sbp/sbp.py) for each input and output. On a grid of devices, there is
+one signature for each axis of the grid (candidates.py). Signatures follow from
 
 - the axis equation: for each lower-case letter, the values with that letter are split along it,
   inputs without it are B, and outputs without it are P (Pmax for an op that takes maxima: `fold`);
 - `linear`: an op that is linear in a group of inputs maps P to P, if all other inputs are B and the
-  cast to the output dtype keeps sums (not float to int); `rising`: the same for Pmax and Pmin;
+  cast to the output dtype keeps sums (not float to int);
+- `rising`: a nondecreasing op maps Pmax to Pmax, and Pmin to Pmin, if all other inputs are B;
 - `spread`: signatures under which a device needs the position of its part (as in `slice_part`);
 - all "B", which is always legal.
-
-On a grid of devices there is one signature for each axis of the grid (candidates.py).
 """
 from __future__ import annotations
 
