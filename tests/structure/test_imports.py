@@ -16,19 +16,21 @@ LEFT_OUT = ("wrong", "right", "stubs", "programs")          # parts of files, an
 
 def imported_names(source: str) -> set[tuple[str, str]]:
     """Return (module, name) of each `from flowedu... import name`, relative imports excepted."""
-    return {(node.module, name.name) for node in ast.walk(ast.parse(source)) if isinstance(node, ast.ImportFrom)
-            and not node.level and node.module.partition(".")[0] in ("flowedu", "flowedu_course")
-            for name in node.names if name.name != "*"}
+    nodes = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.ImportFrom)
+             and not node.level and node.module.partition(".")[0] in ("flowedu", "flowedu_course")]
+    return {(node.module, name.name) for node in nodes for name in node.names if name.name != "*"}
 
 
 def exists(module: str, name: str) -> bool:
     """Return True if the module has this attribute or submodule."""
-    found = importlib.import_module(module)
-    return hasattr(found, name) or hasattr(found, "__path__") and bool(importlib.util.find_spec(f"{module}.{name}"))
+    home = importlib.import_module(module)
+    if hasattr(home, name):
+        return True
+    return hasattr(home, "__path__") and importlib.util.find_spec(f"{module}.{name}") is not None
 
 
 def test_missing_names_are_found():
-    names = imported_names("def f():\n    from flowedu.errors import FlowError, Nothing\n    from os import x")
+    names = imported_names("from os import no\ndef f():\n    from flowedu.errors import FlowError, Nothing")
     assert names == {("flowedu.errors", "FlowError"), ("flowedu.errors", "Nothing")}
     assert [name for name in sorted(names) if not exists(*name)] == [("flowedu.errors", "Nothing")]
     assert exists("flowedu", "tensor") and exists("flowedu.tensor", "search")
