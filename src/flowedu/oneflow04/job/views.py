@@ -5,8 +5,8 @@ complete.
 
 Mirrored view: a blob is one value per device. A front-end function that the body calls runs once per device.
 
-Gradient accumulation works like a mirrored view, with micro-batches instead of devices. The body runs once
-for each micro-batch, and the gradients of all micro-batches are summed at the variables.
+Gradient accumulation works like a mirrored view, with micro-batches instead of devices. The body runs once,
+each of its calls is made once per micro-batch, and the gradients are summed at the variables.
 """
 from __future__ import annotations
 
