@@ -61,7 +61,7 @@ TEXTS = [("4.3", ENDS_MEET, """
   smallest case   sigmoid at x = 0.5, dy = 1.0
   first gradient  yours 0.2350, by differences 0.2350   ok
   second          yours -0.1463, by differences -0.0576
-  a factor has no history: what went through numpy() or detach() is a constant
+  a factor has no history: values that went through numpy() or detach() are constants
   why   chapters/02_ops/gradients.md#gradients-are-written-in-ops
   h: hint 1 of 3"""), ("2.5", TRANSPOSED, """
 2.5 the gradient of matmul                    law 1 of 3: the gradient equals finite differences

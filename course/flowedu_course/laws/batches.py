@@ -43,7 +43,7 @@ def _make_buffer(case):
 def _describe(case):
     sizes, channels, _, alignment = case
     given = ", ".join(f"{h} x {w}" for h, w in sizes)
-    many = f"picture{'s' * (len(sizes) > 1)} {given}, {channels} channel{'s' * (channels > 1)}"
+    many = f"image{'s' * (len(sizes) > 1)} {given}, {channels} channel{'s' * (channels > 1)}"
     return f"{many}, alignment {alignment}"
 
 
@@ -61,12 +61,12 @@ def corners(case, yours):
         return pair("should be", Words(f"shape {got.shape}, {got.dtype}"), right)
     for i, (a, (h, w)) in enumerate(zip(buffer.items, sizes)):
         if not np.array_equal(got[i, :h, :w], a):
-            return [f"  picture {i} is not in its corner",
+            return [f"  image {i} is not in its corner",
                     *pair("should be", got[i, :h, :w, 0].tolist(), a[..., 0].tolist())]
         rest = got[i].copy()
         rest[:h, :w] = 0
         if rest.any():
-            return [f"  picture {i} has {np.count_nonzero(rest)} numbers beside it that are not 0"]
+            return [f"  image {i} has {np.count_nonzero(rest)} elements around it that are not 0"]
     return None
 
 
@@ -83,15 +83,15 @@ def too_large(case, yours):
             yours(buffer, limit, kind, alignment)
         except ShapeError:
             if fits:
-                return [f"  shape {limit}: refused, and {up(height)} x {up(width)} fits"]
+                return [f"  shape {limit}: raises an error, but {up(height)} x {up(width)} fits"]
             continue
         if not fits:
-            return [f"  shape {limit}: should be a ShapeError, {up(height)} x {up(width)} does not fit"]
+            return [f"  shape {limit}: should be a ShapeError: {up(height)} x {up(width)} does not fit"]
     try:
         yours(buffer, (99, 99, channels + 1), kind, alignment)
     except ShapeError:
         return None
-    return [f"  shape (99, 99, {channels + 1}): should be a ShapeError, no picture has so many channels"]
+    return [f"  shape (99, 99, {channels + 1}): should be a ShapeError: no image has so many channels"]
 
 
 # ---- images that form a batch
@@ -111,8 +111,8 @@ def each_once(case, yours):
     given = list(sizes)
     got = [list(b) for b in yours(given, count)]
     if given != list(sizes):
-        return [f"  yours           changes sizes to {given}"[:100],
-                "  they are somebody else's, who counts on their order"]
+        return [f"  yours           changes the argument sizes to {given}"[:100],
+                "  do not change the argument: the caller still uses its order"]
     said = f"  yours           {got}"[:100]
     all_ = [i for b in got for i in b]
     if sorted(all_, key=str) != sorted(range(len(sizes)), key=str):
@@ -121,7 +121,7 @@ def each_once(case, yours):
         return [said, f"  index {missing} is in no batch" if twice is None else f"  index {twice} comes more "
                 f"than once"]
     if any(len(b) != count for b in got[:-1]) or not 1 <= len(got[-1]) <= count:
-        return [said, f"  batches of {[len(b) for b in got]}; all but the last have {count}"]
+        return [said, f"  batches of {[len(b) for b in got]}; all but the last should have {count}"]
     return None
 
 

@@ -98,14 +98,14 @@ def arrives(case, yours):
     want = {d: _cells(dst, shape, i) for i, d in enumerate(dst.devices)}
     for (a, b), n in got.items():
         if a == b or n < 1:
-            return [f"  device {a} sends {n} elements to {b}: that is no message"]
+            return [f"  device {a} sends {n} elements to {b}: this is not a message"]
         if a not in have or b not in want or n > len(have[a] & want[b]):
             most = len(have.get(a, set()) & want.get(b, set()))
-            return [f"  device {a} sends {n} elements to {b}, and has {most} that {b} wants"]
+            return [f"  device {a} sends {n} elements to {b}, but has only {most} that {b} needs"]
     for d in dst.devices:
         sent = sum(n for (_, b), n in got.items() if b == d)
         if sent != lacking[d]:
-            return [f"  device {d} is sent {sent} elements and lacks {lacking[d]}"]
+            return [f"  device {d} receives {sent} elements, but needs {lacking[d]}"]
     return None
 
 
@@ -119,7 +119,8 @@ def total(case, yours):
 @holds("moved is the sum of the messages", _pairs(True), _smaller_pairs, 80, _describe_pair)
 def same_total(case, yours):
     sent, total = sum(yours["messages"](*case).values()), yours["moved"](*case)
-    return None if sent == total else [f"  messages of {sent} elements in all, moved says {total}"]
+    return None if sent == total else [f"  the messages have {sent} elements in total, but moved returns "
+                                       f"{total}"]
 
 
 # ---- the layout in which a sum is reduced
@@ -130,15 +131,15 @@ def stops_fit(case, yours):
     for m in itertools.islice(yours(src, dst, Spec(shape, float32)), 1000):
         said = f"  yours           {str(m):.80}"
         if not isinstance(m, Layout):
-            return [said, "  a stop is a Layout"]
+            return [said, "  a stop must be a Layout"]
         if len(m.sbp) != len(m.hierarchy) or math.prod(m.hierarchy) != len(m.devices):
             return [said, f"  {len(m.sbp)} SBPs for a grid {m.hierarchy} of {len(m.devices)} devices"]
         if m.partial:
-            return [said, "  on the way the sum is to be finished: no P"]
+            return [said, "  a stop must not have P: it holds the finished sum"]
         if not m.fits(shape):
-            return [said, f"  the shape {shape} cannot be cut so: a device would get nothing"]
+            return [said, f"  the shape {shape} cannot be split like this: a device would get no elements"]
         if not set(m.devices) <= {*src.devices, *dst.devices}:
-            return [said, "  a device that takes no part in it"]
+            return [said, "  a stop may use only the devices of the two layouts"]
     return None
 
 
@@ -258,5 +259,5 @@ def dual_home(case, yours):
             got.append(yours(joined, None, [dy])[0].numpy())
     if np.allclose(2 * got[0], got[1]):
         return None
-    return ["  the parts are where the devices are, and x is somewhere else",
-            "  its gradient stays there: on(part, self.place) brings it to where x is"]
+    return ["  the parts of the gradient are on the devices of the global tensor, x is on another device",
+            "  move the gradient to the device of x: on(part, self.place)"]

@@ -47,7 +47,7 @@ def item(case, yours):
     if getattr(got, "shape", None) != want.shape or not np.array_equal(got, want):
         return pair("should be", getattr(got, "tolist", lambda: got)(), want.tolist())
     if want.size and not np.shares_memory(got, tensors.data):
-        return ["  yours           is a copy: what is written into it does not reach the list"]
+        return ["  yours           is a copy: writing to it does not change the list"]
     return None
 
 
@@ -98,7 +98,7 @@ def weights_one(case, yours):
         return [f"  yours           indices {index.shape}, weights {weight.shape}",
                 f"  should be       (taps, {case[1]})"]
     if index.min() < 0 or index.max() >= case[0]:
-        return [f"  yours           looks at pixel {index.max() if index.max() >= case[0] else index.min()}"]
+        return [f"  yours           reads pixel {index.max() if index.max() >= case[0] else index.min()}"]
     total = weight.sum(0)
     bad = np.argwhere(~np.isclose(total, 1, atol=1e-5))
     if bad.size:
@@ -131,7 +131,7 @@ def centres(case, yours):
     if not bad.size:
         return None
     i = int(bad[0][0])
-    return [f"  new pixel {i} has its centre at {want[i]:.3f} of the old ones",
+    return [f"  new pixel {i} has its centre at position {want[i]:.3f} of the old pixels",
             f"  yours           pixels {_listed(index, weight, i)}: centre {got[i]:.3f}"]
 
 
@@ -167,7 +167,7 @@ def _edge_judged(case, yours):
     if not bad.size:
         return None
     i = int(bad[0][0])
-    return [f"  new pixel {i} lies at {at[i]:.3f}, between pixels {clip(low)[i]} and {clip(low + 1)[i]}",
+    return [f"  new pixel {i} is at {at[i]:.3f}, between pixels {clip(low)[i]} and {clip(low + 1)[i]}",
             f"  yours           pixels {_listed(index, weight, i)}"]
 
 

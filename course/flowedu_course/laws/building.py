@@ -118,7 +118,8 @@ def seeded(case, yours):
     seed = lambda spec: constant(shape=spec.shape, value=8.0, dtype=spec.dtype)
     found = _compared(case, yours, 8.0, seed=seed)
     calls, losses = _describe(case)
-    return found and ["  seed(spec)      gives eights: a loss that was scaled by 8", SMALLEST + calls, losses, *found]
+    return found and ["  seed(spec)      is 8 in every element, for a loss scaled by 8", SMALLEST + calls,
+                      losses, *found]
 
 
 @holds("the graph records where backward begins", _graphs, _smaller_graphs, cases=20, told=_describe)
@@ -129,7 +130,7 @@ def told(case, yours):
         return None
     return [*pair("should be", Words(f"training {g.training}, forward {g.forward}"),
                                            Words(f"training True, forward {len(case[1])}")),
-            "  the passes and chapter 5 ask the graph where its forward part ends"]
+            "  the passes and chapter 5 read where the forward part of the graph ends"]
 
 
 WHOLE = "the loss is int32[2]"
@@ -150,7 +151,7 @@ def placed(case, yours):
     where = [n.placement for n in g.nodes[len(case[1]):]]
     if (made,) in where:
         return None
-    return [f"  {loss.name} is made on device {made}, and its gradient on none or another",
+    return [f"  {loss.name} is computed on device {made}, but its gradient is not",
             f"  yours           nodes on {sorted({str(p) for p in where})}: visit(node) sets graph.placement"]
 
 
@@ -162,7 +163,7 @@ def refuses(case, yours):
         yours(g, [loss], [loss])
     except FlowError:
         return None
-    return ["  yours           no error: raise JobBuildAndInferError", "  a whole number has no derivative"]
+    return ["  yours           no error: raise JobBuildAndInferError", "  an integer loss has no derivative"]
 
 
 # ---- a repeated call
@@ -236,7 +237,7 @@ def replayed(case, yours):
         return [f"  yours           f({mine})", f"  should be       {_format_call(case, 'new ')}"]
     right = ("first result", "second result")[:many]
     if not isinstance(got, tuple) or got != right:
-        return [*pair("should be", got, right), "  a tuple with an entry for each of call.results"]
+        return [*pair("should be", got, right), "  return a tuple with one entry per entry of call.results"]
     return None
 
 

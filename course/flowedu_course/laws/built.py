@@ -22,7 +22,7 @@ def _check(f, shapes, want, words):
             got = f(**given)
         except AttributeError as error:
             return [said, f"  yours           {str(error).splitlines()[0]}"[:98],
-                    "  values of a graph have no methods: call the ops, which serve for both"]
+                    "  graph values have no methods: call the ops, which accept tensors and graph values"]
     return None if tuple(got.shape) == want else [said, *pair("should be", tuple(got.shape), want)]
 
 

@@ -159,9 +159,9 @@ def inside(task: Task, most: int = 3) -> Law:
         if ran.status:
             return [f"  yours           returns {ran.status}", "  should be       FE_OK, which is 0"]
         if ran.beside:
-            return ["  it wrote beside its output: the last row, the last column?"]
+            return ["  it wrote outside its output: check the last row and the last column"]
         if ran.into:
-            return ["  it wrote into its input, which others may still read"]
+            return ["  it wrote to its input, which other ops may still read"]
         return None
     return Law("only the output is written", _cases(task, most), judge, _smaller(task), cases=60, told=words)
 
@@ -189,7 +189,7 @@ def shared(task: Task) -> Law:
         first = int(np.argmax(writers != 1))
         at = [int(i) for i in np.unravel_index(first, shape)]
         many = f"{writers[first]} threads" if writers[first] else "no thread"
-        return [f"  y{at} is written by {many}: fe_split says which part is whose"]
+        return [f"  y{at} is written by {many}: fe_split returns the part of each thread"]
     return Law("each element is computed by one thread",
                lambda rng, size: _cases(task)(rng, size)._replace(threads=rng.randint(2, 4)),
                judge, lambda case: (c for c in _smaller(task)(case) if c.threads > 1), cases=40, told=words)

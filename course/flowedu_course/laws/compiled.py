@@ -69,15 +69,15 @@ def _judged(made):
                 got, written = _run(graph, numbers)
             except KeyError as error:
                 missing = error.args[0]
-                return [*said, f"  {names.get(missing, missing)} is read, and no node in front makes it"]
+                return [*said, f"  {names.get(missing, missing)} is read, but no earlier node computes it"]
             if lines := counted(got, [names[v] for v in fetched]):
                 return [*said, *lines]
             for v, a, b in zip(fetched, got, outputs):
                 if a.shape != b.shape or not np.allclose(a, b, rtol=1e-4, atol=1e-5):
-                    return [*said, f"  {names[v]} has other values than before"]
+                    return [*said, f"  the values of {names[v]} have changed"]
             for name, b in variables.items():
                 if not np.allclose(written[name], b, rtol=1e-4, atol=1e-5):
-                    stopped = "; step is -1, which means: no update" if numbers.get("step", 0) == -1 else ""
+                    stopped = "; step -1 means no update" if numbers.get("step", 0) == -1 else ""
                     return [*said, f"  {name} is {written[name].flat[0]:.4f} ... afterwards, not "
                             f"{b.flat[0]:.4f}{stopped}"]
         return None

@@ -141,9 +141,9 @@ def report_fault(fault: CudaFault, text: str) -> list[str]:
             lines.append(f"  line {number:<5} {source[number - 1].strip()[:70]}{words_}")
     fix = fault.fix
     if fault.kind == "race" and "shared" in str(fault):
-        fix = "a __syncthreads() belongs between the two"
+        fix = "put a __syncthreads() between the two"
     elif fault.kind == "unwritten":
-        fix = "is a barrier missing, or was this never loaded?"
+        fix = "a barrier is missing, or this element was never loaded"
     return [*lines, *([f"  {fix[:97]}"] if fix else [])]
 
 
@@ -228,8 +228,9 @@ def _reads(most: Callable, hint: str) -> Law:
             return None
         if counts["global_bytes"] <= 4 * most(*case):
             return [CASE + yours.words((case, 0)),
-                    f"  yours           has {counts['global_loads']:,} loads of warps for {most(*case):,.0f} "
-                    f"numbers", "  32 threads that read together count as one: share the work"]
+                    f"  yours           executes {counts['global_loads']:,} warp loads for "
+                    f"{most(*case):,.0f} numbers",
+                    "  a load by 32 threads of a warp counts once: let all threads load"]
         return [CASE + yours.words((case, 0)),
                 f"  yours           reads and writes {counts['global_bytes'] // 4:,} numbers",
                 f"  at most         {most(*case):,.0f}", f"  {hint}"]
@@ -270,22 +271,22 @@ add_inside, add_race, add_values = _laws(lambda rng, size: (_near(rng, size, 64,
                                          "blockIdx.x * blockDim.x + threadIdx.x is the number of a thread")
 row_sum_inside, row_sum_race, row_sum_values = _laws(lambda rng, size: (rng.randint(1, 3),
                                                                         _near(rng, size, 64, 32, 200)))
-row_sum_reads = _counted("row_sum", "each element once: the threads of a block share a row",
+row_sum_reads = _counted("row_sum", "load each element once: the threads of a block share a row",
                          lambda m, n: m * n + m)
 row_sum_stars = _measures
 matmul_shared_inside, matmul_shared_race, matmul_shared_values = _laws(
     lambda rng, size: tuple(_near(rng, size, 16, 17, 32) for _ in range(3)),
-    note=lambda sizes: "outside of a and b a tile must hold zeros" if any(n % 16 for n in sizes) else "")
+    note=lambda sizes: "elements of a tile outside a and b must be 0" if any(n % 16 for n in sizes) else "")
 matmul_shared_reads = _counted("matmul_shared",
-                               "tiles of 16 rows of a and 16 columns of b are loaded once, by all",
+                               "load tiles of 16 rows of a and 16 columns of b once, with all threads",
                                lambda m, n, k: 2 * m * n * k / 16 + 3 * m * n)
 matmul_shared_stars = _measures
 softmax_warp_inside, softmax_warp_race, softmax_warp_values = _laws(
     lambda rng, size: (rng.choice((1, 2, 4, 5)), _near(rng, size, 32, 64, 200)), 1e-5,
-    lambda sizes: "lanes beyond the end of a row have no number of their own" if sizes[1] % 32 else "")
+    lambda sizes: "lanes beyond the end of a row have no element" if sizes[1] % 32 else "")
 transpose_padded_inside, transpose_padded_race, transpose_padded_values = _laws(
     lambda rng, size: (_near(rng, size, 32, 33, 64), _near(rng, size, 32, 40, 64)), 0,
-    lambda sizes: "y has rows columns: y[c * rows + r]")
+    lambda sizes: "y has `rows` columns: y[c * rows + r]")
 softmax_warp_stars = transpose_padded_stars = _measures
 
 

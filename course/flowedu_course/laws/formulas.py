@@ -78,12 +78,12 @@ def _ran(formula, given):
     known = {**dict(enumerate(given)), **{s: np.float64(v) for s, v in formula.consts.items()}}
     for name, out, operands in formula.instrs:
         if out in known:
-            return f"slot {out} is written twice, by {name} the second time"
+            return f"slot {out} is written twice; the second write is by {name}"
         missing = [o for o in operands if o not in known]
         if missing:
-            return f"{name} reads slot {missing[0]}, which nobody wrote before"
+            return f"{name} reads slot {missing[0]}, which no earlier step wrote"
         known[out], = evaluate(REGISTRY[name], [known[o] for o in operands], ())
-    return known.get(formula.outs[0], f"the result should be in slot {formula.outs[0]}, which nobody wrote")
+    return known.get(formula.outs[0], f"the result should be in slot {formula.outs[0]}, which no step wrote")
 
 
 @holds("the steps compute the formula", _programs, _smaller_programs, cases=200, told=_describe)
@@ -99,13 +99,13 @@ def traced(case, yours):
         return [*said, f"  {got}"]
     slots = sorted([*range(formula.nin), *formula.consts, *(out for _, out, _ in formula.instrs)])
     if slots != list(range(len(slots))):
-        return [*said, f"  slots {slots}: they are numbered from 0 without a gap, and none twice"]
+        return [*said, f"  slots {slots}: number them from 0, without gaps or duplicates"]
     got = np.broadcast_to(got, right.shape)
     lines = where_differ("result", got, right)
     signs = (right == 0) & (np.signbit(got) != np.signbit(right))
     if not lines and signs.any():
         lines = [
-            f"  the result is {got[signs][0]}, should be {right[signs][0]}: 0.0 and -0.0 are two numbers"]
+            f"  the result is {got[signs][0]}, should be {right[signs][0]}: 0.0 and -0.0 differ"]
     return [*said, *lines] if lines else None
 
 
@@ -150,7 +150,7 @@ def rates(case, yours):
     value = lambda at: f(flow.tensor(at, dtype=flow.float64), y).numpy()
     got = derivative(lambda v: f(v, y), flow.tensor(x, dtype=flow.float64))
     lines = where_differ("rate", np.asarray(got.numpy()), (value(x + 1e-5) - value(x - 1e-5)) / 2e-5)
-    return [*lines, "  should be: by differences, at x = 0.3 and -0.7"] if lines else None
+    return [*lines, "  expected: finite differences at x = 0.3 and -0.7"] if lines else None
 
 
 @holds("a rate has a gradient", _expressions, _smaller_expressions, cases=60, told=_describe)
@@ -164,10 +164,10 @@ def rates_of_gradients(case, yours):
     got = flow.autograd.grad(slope.sum(), t)[0].numpy() if slope.requires_grad else np.zeros(2)
     ends = [rate(flow.tensor(x + s, dtype=flow.float64)).numpy() for s in (1e-5, -1e-5)]
     lines = where_differ("its gradient", got, (ends[0] - ends[1]) / 2e-5)
-    return [*lines, "  what went through numpy() is a constant"] if lines else None
+    return [*lines, "  values that went through numpy() are constants"] if lines else None
 
 
-PLAIN, NO_RULE = "no Dual: [1, 2] + [3, 4]", "tanh(x): there is no rule for it"
+PLAIN, NO_RULE = "no Dual: [1, 2] + [3, 4]", "tanh(x), which has no rule"
 
 
 @holds("calls without a Dual are unchanged", lambda rng, size: 0, cases=1, told=lambda case: PLAIN)
@@ -176,7 +176,7 @@ def plain(case, yours):
         got = flow.tensor([1.0, 2.0]) + flow.tensor([3.0, 4.0])
     if isinstance(got, Dual) or not np.array_equal(got.numpy(), [4.0, 6.0]):
         return [f"  yours           {type(got).__name__}",
-                "  should be       [4, 6], a plain tensor: call_below answers"]
+                "  should be       [4, 6], a plain tensor, which call_below returns"]
     return None
 
 

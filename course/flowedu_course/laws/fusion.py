@@ -80,7 +80,7 @@ def same_values(case, yours):
         if elsewhere(error) or inside(error, yours):
             raise
         sizes = ", ".join(f"{k} {v}" for k, v in shapes.items())
-        return ([f"  yours           lets a node in that does not fit into the kernel "
+        return ([f"  yours           fuses a node that does not fit into the kernel "
                  f"({type(error).__name__})", f"  shapes          {sizes}"])
     want = _values(before)
     after = f"  yours           {_text(g) or 'nothing'}"
@@ -89,13 +89,13 @@ def same_values(case, yours):
     for old, new in zip(before.outputs, g.outputs):
         if new not in got:
             missing = next((x.name for n in g.nodes for x in n.inputs if x not in got), new.name)
-            who = ("it went into the kernel of another reader" if missing != new.name
-                   else "it went into a reader's kernel")
-            return [after, f"  {missing} is needed here, and no node makes it: {who}"]
+            who = ("it was fused into the kernel of another reader" if missing != new.name
+                   else "it was fused into the kernel of a reader")
+            return [after, f"  {missing} is read here, but no node computes it: {who}"]
         if (got[new].shape != want[old].shape or not np.allclose(got[new], want[old], rtol=1e-3, atol=1e-4,
                                                                  equal_nan=True)):
             sizes = ", ".join(f"{k} {v}" for k, v in shapes.items())
-            return [after, f"  {new.name} has other numbers than before; shapes: {sizes}"]
+            return [after, f"  the values of {new.name} have changed; shapes: {sizes}"]
     return None
 
 
@@ -115,7 +115,7 @@ def left_alone(case, yours):
         return None
     names = " and ".join(dict.fromkeys(op.name for op in left))
     return [f"{SMALLEST}{_text(before)}", f"  alone           {names}", f"  yours           {_text(g)}",
-            f"  {many[0] - many[1]} of {many[0]} that should stay alone went into a kernel: give `alone` to "
+            f"  {many[0] - many[1]} of {many[0]} nodes that should stay separate were fused: pass `alone` to "
             f"fusible"]
 
 

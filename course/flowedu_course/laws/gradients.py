@@ -54,7 +54,7 @@ def _two_sizes(op, equation, shapes, yours):
     except ShapeError:
         return None
     return [f"{SMALLEST}{equation} of {' and '.join(map(str, bad))}: {both[0]} has two sizes",
-            *pair("should be", got, Words("a ShapeError, as `sizes` raises it"))]
+            *pair("should be", got, Words("a ShapeError, which `sizes` raises"))]
 
 
 # ---- gradients of elementwise ops
@@ -101,8 +101,8 @@ def _slopes(order):
                     lines.append(f"  first gradient  yours {a[0]:.4f}, by differences {b[0]:.4f}   ok")
                 lines.append(f"  {what:15s} yours {own[i]:.4f}, by differences {right[i]:.4f}")
                 if order == 2:
-                    lines.append("  a factor has no history: what went through numpy() or detach() is a "
-                                 "constant")
+                    lines.append("  a factor has no history: values that went through numpy() or "
+                                 "detach() are constants")
                 return lines
         return None
     return judge
@@ -123,7 +123,7 @@ def kept(case, yours):
         saved = [op.inputs[i] if i >= 0 else op.outputs[~i] for i in op.saved]
         if len(saved) > 1:
             return [f"  {name} names {' and '.join(sorted(saved, reverse=True))}: both are kept until "
-                    f"backward", "  one is enough, and the memory of the other is free at once"]
+                    f"backward", "  one is enough; the memory of the other is then freed early"]
     return None
 
 
@@ -174,7 +174,7 @@ def matmul_again(case, yours):
     x, y = (flow.tensor(v, dtype=flow.float64, requires_grad=True) for v in (a, b))
     da, db = flow.autograd.grad(f(x, y), (x, y), create_graph=True)
     if not (da.requires_grad and db.requires_grad):
-        return ["  yours           has no history: what went through numpy() or detach() is a constant"]
+        return ["  yours           has no history: values from numpy() or detach() are constants"]
     mixed = flow.autograd.grad((da * da).sum(), y)[0].numpy()
     step = np.ones_like(b) * EPS
 
@@ -212,7 +212,7 @@ def unbroadcast_again(case, yours):
     grad = flow.tensor(np.ones(big, np.float32), requires_grad=True)
     if yours(grad, s).requires_grad:
         return None
-    return ["  yours           has no history: what went through numpy() or detach() is a constant"]
+    return ["  yours           has no history: values from numpy() or detach() are constants"]
 
 
 # ---- the backward pass
@@ -238,11 +238,11 @@ def _walk_judged(case, yours, times=1):
     names, text = chapter2.describe_calls(leaves, calls)
     said = [SMALLEST + text, f"  seeds           {', '.join(f'd{names[v]} = {g}' for v, g in seeds)}"]
     if times != 1:
-        said.append(f"  visit gives     a record whose weights are {times} times as large: its "
-                    f"gradients count")
+        said.append(f"  visit returns   a record whose weights are {times} times as large: use its "
+                    f"gradients")
     for v, g, now in changed:
-        return [*said, f"  the seed d{names[v]} is {now:g} afterwards: it is somebody else's, and so is what "
-                f"a rule gives", f"  add them up in a new value, not in place; it was {g}"]
+        return [*said, f"  the seed d{names[v]} was changed from {g} to {now:g}",
+                "  seeds and results of rules must stay unchanged: add into a new value, not in place"]
     if lines := counted(got, [f"d{names[t]}" for t in targets]):
         return [*said, *lines]
     for t, g in zip(targets, got):
@@ -268,7 +268,7 @@ def wanted(case, yours):
     for i in visited:
         if leaves + i not in reached:
             return [f"  targets         {', '.join(names[t] for t in targets)}",
-                    f"  yours           visits {names[leaves + i]}, which no target leads to"]
+                    f"  yours           visits {names[leaves + i]}, which does not depend on a target"]
     return None
 
 

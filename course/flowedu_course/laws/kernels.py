@@ -58,7 +58,7 @@ def cumsum_carried(case, yours):
     if abs(y[..., -1].flat[0] - want) < 1e-3 * want:
         return None
     return [f"  yours           ends at {y[..., -1].flat[0]:,.1f}",
-            f"  should be       {want:,.1f}", "  a float has 24 bits: what carries the sum needs more"]
+            f"  should be       {want:,.1f}", "  a float has 24 bits: the running sum needs more"]
 
 
 # ---- softmax of rows
@@ -81,8 +81,8 @@ def _softmax_note(case, got, want):
     if case.numbers == "numbers near -1000":
         return "exp(-1000) is 0, and so is their sum: the largest of the row may be negative, too"
     if len(case.shapes[0]) > 2 or len(case.shapes[0]) == 1:
-        return ("rows lie along the last axis, whatever the number of axes: fe_numel(&call.args[0]) / n "
-                "of them")
+        return ("rows are along the last axis, for any number of axes: there are fe_numel(&call.args[0]) / n "
+                "rows")
     return f"your row sums to {np.nansum(got[0]):.4g}" if len(got) else ""
 
 
@@ -104,8 +104,8 @@ def _argmax_cases(rng, size):
 
 def _argmax_note(case, got, want):
     if case.numbers == "equal numbers":
-        return "of equal ones the first"
-    return "a NaN counts as the largest, the first of them" if "NaN" in case.numbers else ""
+        return "choose the first of equal elements"
+    return "choose the first NaN, which counts as the largest element" if "NaN" in case.numbers else ""
 
 
 ARGMAX = Task(_argmax_cases, lambda arrays, ints: np.argmax(arrays[0], ints[0]),
@@ -126,8 +126,8 @@ def _lengths(rng, size):
 
 SUM = Task(_lengths, lambda arrays, ints: arrays[0].sum(dtype=np.float64).astype(np.float32),
            lambda shapes, ints: (),
-           NUMBERS[:2], near=1e-4, note=lambda case, got, want: "are there threads without work? fe_split "
-           "gives lo == hi"
+           NUMBERS[:2], near=1e-4, note=lambda case, got, want: "for a thread without work, fe_split "
+           "returns lo == hi"
            if case.threads > case.shapes[0][0] else "")
 sum_inside, sum_values = inside(SUM, 4), values(SUM, "one thread computes NumPy's value", most=1)
 
@@ -152,12 +152,12 @@ def sum_same(case, yours):
                      f"  {threads} threads       {found[-1]:.9g}",
                      "  parts of a fixed size, added in order, do not depend on the number of threads"
                      if near else
-                     "  does every thread have a sum of its own, and do all meet before these are added?"])
+                     "  each thread needs its own sum, and a barrier before these sums are added"])
     want, most = math.fsum(x.tolist()), float(np.abs(x.astype(np.float64)).sum())
     if abs(found[0] - want) > 1e-6 * abs(want) + 1e-13 * most:
         return [f"{SMALLEST}{n:,} numbers, large ones of both signs", f"  yours           {found[0]:.9g}",
                 f"  should be       {want:.9g}",
-                "  add in double: a float loses the small numbers beside large ones"]
+                "  add in double: in float, small numbers are lost when added to large ones"]
     return None
 
 
@@ -169,7 +169,7 @@ def _sides(rng, size):
 
 MATMUL = Task(_sides, lambda arrays, ints: arrays[0].astype(np.float64) @ arrays[1], lambda shapes, ints:
               (shapes[0][0], shapes[1][1]), NUMBERS[:2], near=1e-3, note=lambda case, got, want:
-              f"y is {got.shape}: tiles that do not fit have a rest, at the end of rows and of columns")
+              f"y is {got.shape}: compute the incomplete tiles at the end of rows and columns, too")
 matmul_inside, matmul_shared, matmul_values = inside(MATMUL), shared(MATMUL), values(MATMUL)
 
 
@@ -191,7 +191,8 @@ def _formula(name, meaning, title):
         lines = [f"{SMALLEST}{name} of {x[i]:.4g}, {x.dtype}", f"  yours           {got[i]:.{digits}f}",
                  f"  should be       {want[i]:.{digits}f}"]
         near = abs(got[i] - want[i]) < 1e-4
-        return [*lines, *(["  in double, too: FE_F(sinf, sin, a) takes the one that fits T"] if near else [])]
+        return [*lines, *(["  double needs another function: FE_F(sinf, sin, a) selects it by T"] if near
+                          else [])]
     return Law(title, _snake_cases, judge, lambda case: ([[x], case[1]] for x in case[0] if len(case[0]) > 1),
                60, lambda case: f"{name} of {', '.join(f'{x:.4g}' for x in case[0])}, {np.dtype(case[1])}")
 

@@ -89,7 +89,7 @@ def pads(case, yours):
     size, kernel, stride, dilation, upper = case
     before, after = yours(size, kernel, stride, dilation, upper)
     if before < 0 or after < 0:
-        return [f"  yours           {(before, after)}: there are no negative zeros"]
+        return [f"  yours           {(before, after)}: padding must not be negative"]
     reach, wanted = (kernel - 1) * dilation + 1, -(-size // stride)
     total = next(n for n in range(reach * wanted + stride * wanted + 1) if (size + n - reach) // stride
                  + 1 >= wanted and
@@ -104,7 +104,7 @@ def pads(case, yours):
     if (before, after) == right:
         return None
     side = "after" if upper else "before"
-    return [*pair("should be", (before, after), right), f"  the odd one goes {side}"]
+    return [*pair("should be", (before, after), right), f"  the odd padding pixel is {side} the axis"]
 
 
 # ---- one name, one variable
@@ -151,37 +151,37 @@ def variables(case, yours):
         except (CheckError, JobBuildAndInferError) as error:
             mine = Words(type(error).__name__)
             if want is None:
-                return [*said, *pair("should be", mine, Words("the one that was made" if old
+                return [*said, *pair("should be", mine, Words("the existing one" if old
                                                               else "a new one"))]
             if type(error) is not want:
                 return [*said, *pair("should be", mine, Words(want.__name__))]
             if want is CheckError and not all(str(s) in str(error) for s in (old[1], spec)):
-                return [*said, f"  your error says {str(error).splitlines()[0]}", f"  it does not name "
+                return [*said, f"  your error      {str(error).splitlines()[0]}", f"  it should name "
                         f"{old[1]} and {spec}"]
             if set(store.variables) != set(made):
-                return [*said, f"  yours           keeps {name} in self.variables, though it was not made"]
+                return [*said, f"  yours           keeps {name} in self.variables, although the call failed"]
             continue
         if want is not None:
             return [*said, *pair("should be", Words("no error"), Words(want.__name__ + (
-                f": {name} is {old[1]} already" if old else ", which missing_initializer(name) makes")))]
+                f": {name} is {old[1]} already" if old else ", from missing_initializer(name)")))]
         if old is not None:
             if got is not old[0]:
-                return [*said, f"  yours           another {name} the second time: what was learned would be "
-                        f"forgotten"]
+                return [*said, f"  yours           a new {name} for the second call, without the trained "
+                        f"values"]
             continue
         made[name] = got, spec
         if got.spec != spec or not np.array_equal(got.numpy(), np.full(shape, number)):
-            right = Words(f"{spec}, all {number}: the initializer's")
+            right = Words(f"{spec}, all {number}, from the initializer")
             return [*said, *pair("should be", Words(f"{got.spec} {got.numpy().tolist()}"), right)]
         if got.requires_grad != (trainable and dtype == "float32"):
             return [*said, *pair("should be", *(Words(f"requires_grad={on}") for on in (
                 got.requires_grad, trainable and dtype == "float32"))),
-                    "  gradients are for what is trained, and only fractions have any"]
+                    "  only trainable float variables need gradients"]
         if calls != [40 + number]:
-            asked = Words(f"the initializer is asked with seeds {calls}"), Words(f"once, with {40 + number}")
+            asked = Words(f"initializer called with seeds {calls}"), Words(f"one call, with {40 + number}")
             return [*said, *pair("should be", *asked)]
         if store.variables.get(name) is not got:
-            return [*said, "  yours           is not in self.variables, where checkpoints look for it"]
+            return [*said, "  yours           is not in self.variables, which checkpoints read"]
     return None
 
 
@@ -230,7 +230,7 @@ def far_from_zero(case, yours):
             return [SMALLEST + _describe_row((*case[:3], False,
                                               case[4])), "  with 3000 added to x, in float32",
                     *where_differ(name, mine, want),
-                    "  subtract the mean first, then square: large squares swallow the spread"]
+                    "  subtract the mean before squaring: large squares lose the variance to rounding"]
     return None
 
 
@@ -279,5 +279,5 @@ def normalised_back(case, yours):
                 ends.append((y * dy).sum())
             right[at] = (ends[0] - ends[1]) / 2e-5
         if lines := where_differ(f"d{name}", np.asarray(mine), right):
-            return [*lines, "  should be: by differences of (y * dy).sum()"]
+            return [*lines, "  expected: finite differences of (y * dy).sum()"]
     return None

@@ -27,10 +27,10 @@ def bounds(case, yours):
     at = 0
     for i, (a, b) in enumerate(got):
         if a != at or b < a:
-            return [said, f"  device {i} begins at {a}, the one before ends at {at}"]
+            return [said, f"  device {i} begins at {a}, but the previous one ends at {at}"]
         at = b
     if at != n:
-        return [said, f"  {at} elements of {n} are on some device"]
+        return [said, f"  the devices have {at} elements, not {n}"]
     sizes = [b - a for a, b in got]
     if max(sizes) - min(sizes) > 1 or sizes != sorted(sizes, reverse=True):
         return [said, f"  sizes {sizes}: they may differ by one, the larger first"]
@@ -72,7 +72,7 @@ def boxes(case, yours):
     try:
         hash(got)
     except TypeError:
-        return [f"  yours           {got!r}"[:90], "  tuples all the way down: the library keeps boxes "
+        return [f"  yours           {got!r}"[:90], "  use tuples at every level: the library stores boxes "
                 "in sets"]
     for i, coords in enumerate(itertools.product(*map(range, grid))):
         want = [(0, n) for n in shape]

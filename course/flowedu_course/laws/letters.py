@@ -79,7 +79,7 @@ def letters(case, yours):
     for term, a in zip((*terms, *outs), (*arrays, *whole)):
         for letter, n in zip(term, a.shape):
             if sizes.setdefault(letter, n) != n:
-                return [said, f"  {letter} stands for {sizes[letter]} and for {n}: equal letters are "
+                return [said, f"  {letter} has the sizes {sizes[letter]} and {n}: equal letters need "
                         f"equal sizes"]
     for letter, k in itertools.product(sizes, (2, 3)):
         try:
@@ -88,11 +88,11 @@ def letters(case, yours):
         except (IndexError, ValueError):
             works = False
         if works and letter.isupper():
-            return [said, f"  {letter} is a capital, but {k} devices with a part of that axis each would be "
-                    f"right, too"]
+            return [said, f"  {letter} is uppercase, but the op is also right with that axis split on {k} "
+                    f"devices"]
         if not works and not letter.isupper():
-            return ([said, f"  {letter} is small: {k} devices with a part of that axis each give other "
-                     f"numbers"])
+            return ([said, f"  {letter} is lowercase, but with that axis split on {k} devices the results "
+                     f"differ"])
     return None
 
 
@@ -140,5 +140,5 @@ def linear(case, yours):
     parts = " and ".join(f"{n} = {n}1 + {n}2" for n in group) + (f" ({', '.join(rest)} whole)" if rest
                                                                  else "")
     if adds:
-        return [said, f"  with {parts} the two results do add up: the group belongs in"]
+        return [said, f"  with {parts} the two results do add up: list the group"]
     return [said, f"  with {parts} the two results do not add up"]

@@ -114,9 +114,9 @@ def last_reads(case, yours):
         if mine == number or number == -1 and mine <= producers.get(v, 0):
             continue
         views = " and ".join(w.name for w, b in home.items() if b is v)
-        why = ([f"  {views}: seen through {v.name}'s memory, and read later"] if views and mine < number
+        why = ([f"  {views}: a view of {v.name}'s memory that is read later"] if views and mine < number
                else [])
-        end = ([f"  {len(graph.nodes)} means: after the last node, for it is fetched"]
+        end = ([f"  {len(graph.nodes)} means after the last node, because it is fetched"]
                if number == len(graph.nodes) else [])
         return [*pair(f"{v.name}, should be", mine, number), *why, *end]
     return None
@@ -140,7 +140,7 @@ def same_numbers(case, yours):
     for name, a, b in zip(names, got, want):
         if lines := where_differ(name, a, b):
             return [*lines,
-                    "  its memory, or that of what it reads, was given to another while it was needed"]
+                    "  its memory, or the memory of an input, was reused while it was still needed"]
     return None
 
 
@@ -157,29 +157,29 @@ def may_take(case, yours):
             continue
         y, name = plan.where[node.outputs[0]], node.outputs[0].name
         mine = [(i, x) for i, x in enumerate(node.inputs) if plan.where[x].buffer is y.buffer]
-        whose = mine[0][1].name if mine else "nobody"
-        said = f"  yours           {name} takes the memory of {whose}"
+        whose = mine[0][1].name if mine else "none of its inputs"
+        said = f"  yours           {name} reuses the memory of {whose}"
         if not mine:
-            return [said, "  that is none of the values it reads"]
+            return [said, "  a result may reuse only the memory of an input"]
         i, x = mine[0]
         region, base = plan.where[x], home.get(x, x)
         if base.kind != "node":
-            return [said, f"  {base.name} is no result of this graph: the caller's numbers would be "
+            return [said, f"  {base.name} is not computed by this graph: the caller's values would be "
                     f"overwritten"]
         if needed[base] > number:
             when = "it is fetched" if needed[base] == len(graph.nodes) else \
                 f"{graph.nodes[needed[base]].outputs[0].name} reads it later"
             return [said, f"  {base.name} is still needed: {when}"]
         if len(mine) > 1:
-            return [said, f"  {name} reads it twice: where one read is written over, the other finds new "
-                    f"numbers"]
+            return [said, f"  {name} reads it twice: the second read may find overwritten "
+                    f"elements"]
         if region.spec != node.outputs[0].spec:
             return [said, f"  {x.name} is {region.spec}, {name} is {node.outputs[0].spec}"]
         if not region.contiguous:
-            return [said, f"  {x.name} is seen through the strides {region.strides}: its elements lie in "
+            return [said, f"  {x.name} is a view with strides {region.strides}: its elements are in "
                     f"another order"]
         if node.op.inputs[i] not in node.op.inplace:
-            return [said, f"  {node.op.name} does not allow that: it reads {x.name} again after it began "
+            return [said, f"  {node.op.name} cannot work in place: it reads {x.name} again after it began "
                     f"to write"]
     return None
 

@@ -77,7 +77,7 @@ def _overlaps(case, buffers, arena):
             return [_case_line([b]), "  yours           changes more of a buffer than its offset"]
     for b in buffers:
         if not b.in_arena and b.offset != -1:
-            return [_case_line([b]), f"  yours           {b.name} at {b.offset}: it has its memory elsewhere"]
+            return [_case_line([b]), f"  yours           {b.name} at {b.offset}, but it is not in the arena"]
     buffers = [b for b in buffers if b.in_arena]
     for i, a in enumerate(buffers):
         if a.offset < 0:
@@ -102,8 +102,8 @@ def aligned(case, yours):
     for b in buffers:
         if b.in_arena and b.offset % ALIGN:
             return [_case_line([b]),
-                    f"  yours           {b.name} at {b.offset}, no multiple of {ALIGN}: vector loads "
-                    f"want that"]
+                    f"  yours           {b.name} at {b.offset}, not a multiple of {ALIGN}, which vector "
+                    f"loads need"]
     return None
 
 
@@ -148,7 +148,7 @@ def bound_fast(case, yours):
     for _ in range(2):
         if _seconds(yours, case, case) < 2 * _seconds(yours, case, 4) + 0.2:  # a loop per step takes seconds
             return None
-    return ["  yours           takes seconds: it looks at every buffer at every step"]
+    return ["  yours           takes seconds: it visits every buffer at every step"]
 
 
 def _seconds(yours, many, steps):
@@ -250,17 +250,17 @@ def _values_judged(case, yours):
         got, written = run_graph(graph, number)
     except KeyError as error:
         return [f"  yours           {_text(graph) or 'nothing'}",
-                f"  {error.args[0].name} is read, and no node makes it"]
+                f"  {error.args[0].name} is read, but no node computes it"]
     for v, a, b in zip(graph.outputs, got, want):
         with contextlib.suppress(ValueError):
             if np.allclose(a, b, rtol=1e-5, equal_nan=True):
                 continue
-        return [f"  yours           {_text(graph) or 'nothing'}", f"  {v.name} has other values than before"]
+        return [f"  yours           {_text(graph) or 'nothing'}", f"  the values of {v.name} have changed"]
     for k in sorted({*written, *wrote}):
         if not np.array_equal(written.get(k, ()), wrote.get(k, ()), equal_nan=True):
             return [f"  yours           {_text(graph) or 'nothing'}",
-                    "  somebody is told other things than before: node.op.effect" if k == "told" else
-                    f"  {k} is not updated as before"]
+                    "  calls of ops with a side effect (node.op.effect) have changed" if k == "told" else
+                    f"  the update of {k} has changed"]
     return None
 
 

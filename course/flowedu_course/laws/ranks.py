@@ -62,7 +62,7 @@ def _ran(case, yours):
         x = flow.tensor(_numbers(shape) * 10 ** flow.env.get_rank())
         before, got = x.numpy().copy(), yours(x)
         if not np.array_equal(x.numpy(), before):
-            return Words("its own x, written to")
+            return Words("its input x, modified")
         return got.numpy() if isinstance(got, flow.Tensor) else got
 
     with _counted() as sent:
@@ -100,8 +100,8 @@ def neighbours(case, yours):
     _, sent = _ran(case, yours)
     wrong = sorted(e for e in sent if e[1] != (e[0] + 1) % k)
     if wrong or (k > 1 and not sent):
-        return [f"  rank {wrong[0][0]} sends to rank {wrong[0][1]}" if wrong else "  nobody calls comm.send",
-                "  a rank sends to the next one only, the last to the first"]
+        return [f"  rank {wrong[0][0]} sends to rank {wrong[0][1]}" if wrong else "  no rank calls comm.send",
+                "  each rank sends only to the next rank, and the last rank to the first"]
     return None
 
 
@@ -171,10 +171,10 @@ def few_rows(case, yours):
     moved, kept = _bill(plan, case)
     most, whole = _bill(DATA, case)
     if kept > 0.3 * whole:
-        return [_describe(plan), f"  a device keeps {kept:,} of {whole:,} bytes of weights"]
+        return [_describe(plan), f"  a device stores {kept:,} of {whole:,} bytes of weights"]
     if moved > most / 100:
-        return [_describe(plan), f"  a step moves {moved:,} bytes, data parallel {most:,}",
-                "  a hundredth of that is possible"]
+        return [_describe(plan), f"  a step moves {moved:,} bytes; data parallelism moves {most:,}",
+                "  1/100 of that is possible"]
     return None
 
 
@@ -184,5 +184,5 @@ def many_rows(case, yours):
     plan = yours(case)
     moved, most = _bill(plan, case)[0], _bill(DATA, case)[0]
     if moved > most:
-        return [_describe(plan), f"  a step moves {moved:,} bytes, data parallel {most:,}"]
+        return [_describe(plan), f"  a step moves {moved:,} bytes; data parallelism moves {most:,}"]
     return None

@@ -82,9 +82,9 @@ def ends(case, yours):
     stuck = clocked(orders)[2]
     if not stuck:
         return None
-    lines = [f"  stage {i}: {_text(orders[i])} waits with {_text([p])} for stage {i + 1 if p[1] else i - 1}"
+    lines = [f"  stage {i}: {_text(orders[i])} waits in {_text([p])} for stage {i + 1 if p[1] else i - 1}"
              for i, p in list(stuck.items())[:3]]
-    return [*lines, "  each waits for another, for ever"]
+    return [*lines, "  each stage waits for another one forever"]
 
 
 def turns_stars(yours, seed=0):

@@ -114,12 +114,13 @@ def sound(case, yours):
     made = list(yours(op, specs, attrs))
     for s in made:
         if len(s) != len(arrays) + len(want):
-            return [f"  yours           {s!r}: one for each input, then for each output"]
+            return [f"  yours           {s!r}: needs one SBP per input, then one per output"]
         if s not in spread and not _holds(op, arrays, attrs, s, want):
-            return [f"  yours           {text(op, s)}", "  with numbers on two devices it is not so"]
+            return [f"  yours           {text(op, s)}",
+                    "  with numbers on two devices, this signature does not hold"]
     if not made or set(made[-1]) != {"B"} or len(set(made)) < len(made):
         return [f"  yours           {text(op, made[-1]) if made else 'nothing'} comes last",
-                "  all B comes last, and none comes twice: among equals the first is taken"]
+                "  all B must be last, without duplicates: of equal costs the first is chosen"]
     return None
 
 
@@ -130,7 +131,8 @@ def complete(case, yours):
     fold = [("Pmax",) * (len(arrays) + 1)] if op.fold == "max" or any(op.rising) else []
     for s in (*_ways(arrays, want), *extra(op, specs, attrs), *fold):
         if s not in got and (s in extra(op, specs, attrs) or _holds(op, arrays, attrs, s, want)):
-            return [f"  yours           lacks {text(op, s)}", "  with numbers on two devices it is right"]
+            return [f"  yours           lacks {text(op, s)}",
+                    "  with numbers on two devices, this signature holds"]
     return None
 
 
@@ -187,8 +189,8 @@ def again(case, yours):
     first, second = _choices(case)[0], _choices(case)[0]
     for a, b in zip(first, second):
         if a.signature != b.signature:
-            return [f"  {a.op.name:15s} runs in one way now and in another the next time",
-                    "  every rank has to come to the same answer"]
+            return [f"  {a.op.name:15s} gets one signature now and another the next time",
+                    "  every rank must choose the same signature"]
     return None
 
 
@@ -198,8 +200,8 @@ def not_dearer(case, yours):
     for c in _choices(case)[0]:
         whole = next((k for k in c.candidates if not k.fault and all(s == ("B",) for s in k.signature)), None)
         if whole is not None and c.bytes > whole.bytes:
-            return [f"  yours           {text(c.op, c.signature)}: {c.bytes:,} bytes to bring its "
-                    f"inputs there", f"  with all of it B it would be {int(whole.bytes):,}"]
+            return [f"  yours           {text(c.op, c.signature)}: {c.bytes:,} bytes to move its "
+                    f"inputs", f"  all B needs {int(whole.bytes):,} bytes"]
     return None
 
 

@@ -70,7 +70,7 @@ def _differ(mine, right):
     for n, w in right.items():
         if not np.allclose(mine[n], w, rtol=1e-4, atol=1e-6):
             i = int(np.argmax(np.abs(mine[n] - w)))
-            return f"  {n} is {mine[n].flat[i]:.6f} after two steps, and should be {w.flat[i]:.6f}"
+            return f"  {n} is {mine[n].flat[i]:.6f} after two steps, should be {w.flat[i]:.6f}"
     return None
 
 
@@ -113,7 +113,7 @@ def same_step(case, yours):
     if not np.isclose(got, want, rtol=1e-5):
         return [f"  yours           a loss of {got:.6f}", f"  with all kept   {want:.6f}"]
     differ = _differ(mine, weights)
-    return differ and [differ, "  a gradient was computed from other numbers than those of forward"]
+    return differ and [differ, "  a gradient was computed from other values than those of the forward pass"]
 
 
 @holds("each node is recomputed once", _draw_model, _smaller_forgotten, cases=6, told=_describe_block)
@@ -123,8 +123,8 @@ def made_once(case, yours):
     again, made = sum(o.node.op is REGISTRY["tanh"] for o in operators), case[0] * case[1]
     if again <= 2 * made:
         return None
-    return [f"  yours           {made} calls of tanh are made again {again - made} times",
-            "  each once: all nodes of a block are, when one of them is asked for first"]
+    return [f"  yours           {made} calls of tanh are recomputed {again - made} times",
+            "  each should be recomputed once: recompute a whole block when its first node is needed"]
 
 
 _AGAIN = copy_function(Checkpoint.again)
@@ -188,7 +188,7 @@ def accumulated(case, yours):
     if differ:
         return [differ]
     if lines := where_differ("model(x)", ran[1][1].numpy(), found):
-        return [*lines, "  each micro-batch has a table of its own: which values are this one's"]
+        return [*lines, "  each micro-batch needs its own table of values"]
     return None
 
 

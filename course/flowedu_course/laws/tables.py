@@ -47,7 +47,7 @@ def _case_line(case, first, part):
 
 def _describe(case):
     shape, axis, cuts, indices = case
-    return (f"axis {axis} of {shape}; devices share it out before {' and '.join(map(str, cuts))}, indices "
+    return (f"axis {axis} of {shape}; devices split it before {' and '.join(map(str, cuts))}, indices "
             f"{indices.tolist()}")
 
 

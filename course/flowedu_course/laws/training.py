@@ -144,31 +144,31 @@ def casts(case, yours):
     known = {*g.inputs.values(), *g.variables.values(), *g.hosts.values()}
     for n in g.nodes:
         if any(x not in known for x in n.inputs):
-            return [f"  {n.name} stands in front of what it reads"]
+            return [f"  {n.name} comes before a node that it reads"]
         known.update(n.outputs)
     made = [n for n in g.nodes if n.op is HINT and n.inputs[0] is w]
     want = 1 if stage < 3 else len(reads)
     if len(made) != want:
         return [f"  yours           {len(made)} casts of the weight", f"  should be       {want}"]
     if len({n.name for n in g.nodes}) != len(g.nodes):
-        return ["  two nodes have one name"]
+        return ["  two nodes have the same name"]
     for n in readers:
         if _origin(n.inputs[1]) not in made:
-            return [f"  {n.name} reads the weight as it lies: on each device a part"]
+            return [f"  {n.name} reads the split weight: each device has only a part"]
     if stage == 3 and len({_origin(n.inputs[1]) for n in readers}) != len(readers):
-        return ["  two readers share a cast: it is kept from forward to backward"]
+        return ["  two readers share a cast, so its result is kept from forward to backward"]
     if update.inputs[2] is not w:
-        return ["  the update writes another value than the weight"]
+        return ["  the update does not write the weight"]
     cut = [n for n in g.nodes if n.op is HINT and n.inputs[0] is grad]
     if len(cut) != (stage == 1) or (cut and update.inputs[3] is not cut[0].outputs[0]):
         return [f"  yours           {len(cut)} casts of the gradient",
                 f"  should be       "
                 f"{'one, which the update reads: all-reduced, then cut' if stage == 1 else 'none'}"]
     if set(alone) != (set(made) if stage == 3 else set()):
-        return [f"  yours           gives {len(alone)} casts",
+        return [f"  yours           returns {len(alone)} casts",
                 f"  should be       {'the casts of the weight' if stage == 3 else 'none'}"]
     if any(n not in like for n in (*made, *cut)):
-        return ["  a cast is not like the reader it stands in front of"]
+        return ["  a cast has no entry in `like`, which should be that of its reader"]
     return None
 
 

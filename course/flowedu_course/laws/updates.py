@@ -50,8 +50,8 @@ def _followed(case, yours, op, state, hyper, shown):
         for name, a, b in zip(("w", "g", *state), given, (mine[0], g, *mine[1:])):
             if not np.array_equal(a, b):
                 return [f"{SMALLEST}w {mine[0][0]:g}, g {g[0]:g}, step {i + 1}",
-                        f"  yours           writes into {name}: it was {b[0]:.5f}, and is {a[0]:.5f} now",
-                        "  others still read it: give new arrays, without += and *= on what came in"]
+                        f"  yours           writes to {name}: it was {b[0]:.5f} and is now {a[0]:.5f}",
+                        "  others still read it: return new arrays, without += and *= on the arguments"]
         mine = [np.asarray(v) for v in got]
         for name, a, b in zip(("w", *state), mine, right):
             if a.shape != (1,) or not np.allclose(a, b.numpy(), rtol=1e-5, atol=1e-7):

@@ -83,13 +83,13 @@ def broadcasts(case, yours):
 def refuses(case, yours):
     if _right(case) is not None:
         return None
-    said = f"{SMALLEST}{_joined(case)} do not fit together"
+    said = f"{SMALLEST}{_joined(case)} do not broadcast"
     try:
         got = yours(*case)
     except ShapeError as error:
         if all(str(tuple(s)) in str(error) for s in case):
             return None
-        return [said, "  your error does not name all the shapes", f"  it says         "
+        return [said, "  your error does not name all the shapes", f"  message         "
                 f"{str(error).splitlines()[0]}"]
     return [said, *pair("should be", got, Words("an error: raise ShapeError, naming the shapes"))]
 
@@ -140,7 +140,7 @@ def slice_places(case, yours):
         want = sum((a + i * t) * n for a, i, t, n in zip(start, at, step, strides))
         mine = offset + sum(i * n for i, n in zip(at, got))
         if mine != want:
-            return [said, f"  element {at} is read from place {mine} of memory, should be {want}"]
+            return [said, f"  element {at} is read from position {mine} of memory, should be {want}"]
     return None
 
 
@@ -210,7 +210,7 @@ def reshape_views(case, yours):
     strides = tuple(s // 4 for s in x.strides)
     got = yours(x.shape, strides, new)
     if (got is None) != (want is None):
-        return [*pair("should be", got, want), "  None means: these numbers cannot be seen so without a copy"]
+        return [*pair("should be", got, want), "  None means that this shape needs a copy"]
     if got is None or x.size == 0 and len(got) == len(new):
         return None
     # An axis of size 1 may have any stride.
@@ -278,6 +278,6 @@ def windows(case, yours):
     if not bad.size:
         return None
     at = tuple(map(int, bad[0]))
-    beyond = " which is outside of the block" if not 0 <= places[at] < block.size else ""
+    beyond = ", outside the block" if not 0 <= places[at] < block.size else ""
     return [f"  yours           strides {tuple(steps)}, offset {offset}",
-            f"  element {at}: place {places[at]} of memory{beyond}, should be {int(want[at])}"]
+            f"  element {at}: position {places[at]} of memory{beyond}, should be {int(want[at])}"]

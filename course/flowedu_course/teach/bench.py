@@ -164,8 +164,8 @@ class Bench:
                 return believed(json.loads(Path(folder, "verdict.json").read_text(encoding="utf-8")), hole,
                                 together=False)
             except (OSError, ValueError):
-                return Verdict("wrong", lines=["  no verdict: the answer took too long, or it ended the judge's "
-                                               "process"])
+                return Verdict("wrong", lines=["  no verdict: the answer took too long, or it ended the "
+                                               "judge's process"])
 
     def _judged(self, hole, file: Path, text: str, seed: int, cases: int, together: bool) -> Verdict:
         began = time.perf_counter()

@@ -149,8 +149,8 @@ def write_page(chapters: Sequence[course.Chapter], many: int, folder: Path) -> s
     out = [f"# {len(holes)} exercises in {many} week{'s' if many > 1 else ''}", "",
            f"Written by `make syllabus WEEKS={many}`: {clock(total)} in all, {clock(min(weekly))} to "
            f"{clock(max(weekly))} a week,", "as `make list` counts: reading, trying and the exercises, for a "
-           "second-year student who knows", "Python and NumPy. Exercises follow the exercises that they need.",
-           "",
+           "second-year student who knows",
+           "Python and NumPy. Exercises follow the exercises that they need.", "",
            "| week | chapters | hours | exercises due | points |", "|---|---|---|---|---|"]
     for n, week in enumerate(plan, 1):
         due = [i for i in week if isinstance(i, course.Hole)]
