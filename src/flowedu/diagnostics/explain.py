@@ -142,7 +142,7 @@ def _wrong_call(name: str, signature, args: list, kwargs: dict, error: Exception
     return None
 
 
-def binds(signature, args: list, kwargs: dict) -> bool:
+def binds(signature, args: list | tuple, kwargs: dict) -> bool:
     try:
         signature.bind(*args, **kwargs)
     except TypeError:

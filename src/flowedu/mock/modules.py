@@ -8,6 +8,7 @@ import types
 from collections import Counter
 from collections.abc import Iterable
 from importlib.machinery import ModuleSpec
+from typing import Any
 
 from flowedu.aliases import home
 from flowedu.diagnostics.present import present
@@ -180,7 +181,8 @@ class Finder:
         if path.partition(".")[0] not in self.names:
             return None
         if _exists(path):
-            return ModuleSpec(path, self, is_package=True)
+            loader: Any = self            # it has the methods of a loader
+            return ModuleSpec(path, loader, is_package=True)
         MISSING[path] += 1
         raise NoSuchModule(path)
 

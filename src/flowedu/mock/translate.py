@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
+from typing import TypeVar
 
 from flowedu.diagnostics.explain import binds
 from flowedu.diagnostics.habits import again, habitual, into
 from flowedu.errors import UnsupportedError, format_value
 from flowedu.mock.differences import ANY, IDLE, PLACES, RENAMED, Idle
 
+T = TypeVar("T")
 
-def _by_name(table: Mapping[str, object]) -> dict[str, object]:
+
+def _by_name(table: Mapping[str, T]) -> dict[str, T]:
     return {_short(name): value for names, value in table.items() for name in names.split()}
 
 

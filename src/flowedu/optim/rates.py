@@ -69,5 +69,5 @@ def linear_cosine(b: float, n: int, steps: int, periods: float, alpha: float, be
     return b * ((alpha + 1 - part) * cosine + beta)
 
 
-def half_cosine(b: float, n: int, steps: int, low: float) -> float:
+def half_cosine(b: float, n: float, steps: int, low: float) -> float:
     return low + (b - low) * (1 + math.cos(math.pi * n / steps)) / 2

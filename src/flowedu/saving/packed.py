@@ -57,7 +57,7 @@ def pack(write: Callable[[Path], None], f: IO[bytes]) -> None:
                                       got=repr(f)[:80], fix='open(path, "wb"), or io.BytesIO()') from None
 
 
-def pack_file(write: Callable[[IO[bytes]], None], path: str | os.PathLike) -> None:
+def pack_file(write: Callable[[IO[bytes]], object], path: str | os.PathLike) -> None:
     """Call write(stream) and store what it writes in the file at `path`.
 
     An old file stays until the new one is complete. Parent directories are created.

@@ -76,7 +76,7 @@ def _batch(images) -> np.ndarray:
     if x.ndim not in (2, 3, 4):
         raise ShapeError("make_grid: these are not images", expected="(B, C, H, W), (C, H, W) or (H, W)",
                          got=str(x.shape), fix="x.view(-1, 1, 28, 28)")
-    x = x.reshape((1,) * (4 - x.ndim) + x.shape)
+    x = x.reshape(*(1,) * (4 - x.ndim), *x.shape)
     return np.repeat(x, 3, 1) if x.shape[1] == 1 else x
 
 

@@ -5,6 +5,7 @@ Each name selects the model's file in the cache folder (vision/models/weights.py
 from __future__ import annotations
 
 from enum import Enum
+from typing import Any
 
 from flowedu.vision import transforms as T
 
@@ -20,7 +21,8 @@ class _Weights(Enum):
 
 def _make_enum(model: str, second: bool) -> type[_Weights]:
     names = ["IMAGENET1K_V1", *["IMAGENET1K_V2"] * second]
-    return _Weights(f"{model}_Weights", {**dict(zip(names, names)), "DEFAULT": names[-1]}, module=__name__)
+    make: Any = _Weights                # mypy does not know that the call of an enum makes a subclass
+    return make(f"{model}_Weights", {**dict(zip(names, names)), "DEFAULT": names[-1]}, module=__name__)
 
 
 __all__ = []

@@ -6,7 +6,7 @@ None is a leaf.
 from __future__ import annotations
 
 from collections import OrderedDict, defaultdict, deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 from flowedu.errors import ArgumentError, CallError
@@ -79,7 +79,7 @@ def tree_unflatten(leaves: Iterable, treespec: TreeSpec) -> Any:
     return _build(iter(leaves), treespec)
 
 
-def _build(leaves: Iterable, spec: TreeSpec) -> Any:
+def _build(leaves: Iterator, spec: TreeSpec) -> Any:
     if spec.type is None:
         return next(leaves)
     unflatten = (_NODES.get(spec.type) or _NAMED)[1]

@@ -7,18 +7,19 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from flowedu.errors import ArgumentError
-from flowedu.mock.insides.torch_schedule import LRScheduler
+from flowedu.mock.insides.torch_schedule import LRScheduler, allow_other_signature
 from flowedu.optim import lr_scheduler as ours
 from flowedu.optim.base import Optimizer
 from flowedu.optim.lr_scheduler.composed import _Composed
-from flowedu.optim.lr_scheduler.cycles import Numbers
+from flowedu.optim.lr_scheduler.cycles import Numbers, _Cycle
 
 
 class _Composition(LRScheduler):
     """Base class of schedules that are composed of others."""
 
-    def _take_schedulers(self, optimizer: Optimizer, schedulers: Sequence[LRScheduler]) -> None:
-        _Composed._take(self, optimizer, schedulers)
+    def _take_schedulers(self, optimizer: Any, schedulers: Sequence[LRScheduler]) -> None:
+        take: Any = _Composed._take                       # it needs no attribute of a _Composed
+        take(self, optimizer, schedulers)
         self._schedulers, self.optimizer, self.verbose = vars(self).pop("schedulers"), optimizer, False
         for i, s in enumerate(schedulers):
             if not hasattr(s, "_update_lr"):
@@ -67,6 +68,7 @@ class SequentialLR(_Composition):
         else:
             schedule.last_epoch -= 1
 
+    @allow_other_signature
     def step(self) -> None:
         """Advance the active schedule by one step."""
         self.last_epoch += 1
@@ -90,6 +92,7 @@ class ChainedScheduler(_Composition):
         self._take_schedulers(optimizer or getattr(first, "optimizer", None), schedulers)
         self._last_lr = self.same()
 
+    @allow_other_signature
     def step(self) -> None:
         """Advance every schedule by one step."""
         for s in self._schedulers:
@@ -112,11 +115,13 @@ class ChainedScheduler(_Composition):
         return self._schedulers[0].last_epoch
 
 
-class _Cycling:
+class _Cycling(_Cycle):
     """Mixin of schedules with flowedu's formula, whose _set also changes the momentum."""
 
+    momenta: Any
     step = LRScheduler.step
 
+    @allow_other_signature
     def get_lr(self) -> list[float]:
         return self._rates()
 

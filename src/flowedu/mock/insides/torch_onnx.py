@@ -51,7 +51,7 @@ def export(model: Module, args: Tensor | Sequence = (), f: str | os.PathLike | I
     if not isinstance(model, Module):
         raise CallError("onnx.export: this is not a module", expected="an nn.Module",
                         got=type(model).__name__, fix="export(model, args, path)")
-    if not isinstance(f, (str, os.PathLike)) and not callable(getattr(f, "write", None)):
+    if f is None or not isinstance(f, (str, os.PathLike)) and not callable(getattr(f, "write", None)):
         raise CallError("onnx.export: no path to write to",
                         expected="a path, or a file that is open for bytes",
                         got=type(f).__name__, fix='export(model, args, "model.onnx")')

@@ -121,7 +121,8 @@ class profile:  # noqa: N801
                  execution_trace_observer=None, acc_events: bool = False, use_cuda: bool | None = None,
                  **options):
         self._schedule, self.on_trace_ready = schedule, on_trace_ready
-        self.step_num, self._spans = 0, []
+        self.step_num = 0
+        self._spans: list[tuple[str, float, float, float]] = []   # name, start, duration, own time
 
     def _action(self) -> ProfilerAction:
         return self._schedule(self.step_num) if self._schedule else ProfilerAction.RECORD

@@ -5,12 +5,18 @@ nn.Graph use the formula of the schedule, if it has one.
 """
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from flowedu.errors import ArgumentError, UnsupportedError
 from flowedu.optim import lr_scheduler as ours
 from flowedu.optim.base import Optimizer
 from flowedu.tensor import Tensor
+
+
+def allow_other_signature(method: Callable) -> Any:
+    """Return the method, whose signature is PyTorch's and not that of the base class."""
+    return method
 
 
 class _Any(type):
@@ -42,7 +48,7 @@ class LRScheduler(ours.LRScheduler, metaclass=_Any):
         verbose: print every rate (removed in PyTorch 2.7).
     """
 
-    formula: type | None = None                           # flowedu's schedule with the same rates
+    formula: type[ours.LRScheduler] | None = None         # flowedu's schedule with the same rates
 
     last_epoch = last_step = property(_epoch, _set_epoch)
 
@@ -59,6 +65,7 @@ class LRScheduler(ours.LRScheduler, metaclass=_Any):
         self.step()
         self._is_initial = False
 
+    @allow_other_signature
     def get_lr(self) -> list[float]:
         """Return the rates of all groups at self.last_epoch."""
         raise UnsupportedError(f"{type(self).__name__}: no get_lr() is defined", got=type(self).__name__,

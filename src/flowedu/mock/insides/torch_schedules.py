@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 from flowedu.mock.insides.torch_cycles import (
     ChainedScheduler,
@@ -16,7 +17,7 @@ from flowedu.mock.insides.torch_cycles import (
     ReduceLROnPlateau,
     SequentialLR,
 )
-from flowedu.mock.insides.torch_schedule import LRScheduler, _LRScheduler
+from flowedu.mock.insides.torch_schedule import LRScheduler, _LRScheduler, allow_other_signature
 from flowedu.optim import lr_scheduler as ours
 from flowedu.optim import rates
 from flowedu.optim.base import Optimizer
@@ -34,6 +35,7 @@ class LambdaLR(ours.LambdaLR, LRScheduler):
                  verbose: bool = False):
         super().__init__(optimizer, lr_lambda, last_epoch, verbose)
 
+    @allow_other_signature
     def get_lr(self) -> list[float]:
         return [b * f(self.last_epoch) for b, f in zip(self.base_lrs, self.lr_lambdas)]
 
@@ -45,6 +47,7 @@ class MultiplicativeLR(ours.MultiplicativeLR, LRScheduler):
                  verbose: bool = False):
         super().__init__(optimizer, lr_lambda, last_epoch, verbose)
 
+    @allow_other_signature
     def get_lr(self) -> list[float]:
         return (self.same() if self._is_initial
                 else [lr * f(self.last_epoch) for lr, f in zip(self.same(), self.lr_lambdas)])
@@ -61,6 +64,7 @@ class StepLR(LRScheduler):
                                       number("StepLR", "gamma", gamma))
         super().__init__(optimizer, last_epoch, verbose)
 
+    @allow_other_signature
     def get_lr(self) -> list[float]:
         return (self.same() if self.last_epoch == 0 or self.last_epoch % self.step_size
                 else self.times(self.gamma))
@@ -76,6 +80,7 @@ class MultiStepLR(LRScheduler):
         self.milestones, self.gamma = Counter(milestones), number("MultiStepLR", "gamma", gamma)
         super().__init__(optimizer, last_epoch, verbose)
 
+    @allow_other_signature
     def get_lr(self) -> list[float]:
         return self.times(self.gamma ** self.milestones.get(self.last_epoch, 0))
 
@@ -95,6 +100,7 @@ class ConstantLR(LRScheduler):
         self.total_iters = count("ConstantLR", "total_iters", total_iters, 0)
         super().__init__(optimizer, last_epoch, verbose)
 
+    @allow_other_signature
     def get_lr(self) -> list[float]:
         if self.last_epoch == 0:
             return self.times(self.factor)
@@ -116,6 +122,7 @@ class LinearLR(LRScheduler):
         self.total_iters = count("LinearLR", "total_iters", total_iters, 1)
         super().__init__(optimizer, last_epoch, verbose)
 
+    @allow_other_signature
     def get_lr(self) -> list[float]:
         n, rise = self.last_epoch, self.end_factor - self.start_factor
         if n == 0:
@@ -134,6 +141,7 @@ class ExponentialLR(LRScheduler):
         self.gamma = number("ExponentialLR", "gamma", gamma)
         super().__init__(optimizer, last_epoch, verbose)
 
+    @allow_other_signature
     def get_lr(self) -> list[float]:
         return self.same() if self._is_initial else self.times(self.gamma)
 
@@ -152,6 +160,7 @@ class PolynomialLR(LRScheduler):
 
     max_decay_steps = property(lambda self: self.total_iters)
 
+    @allow_other_signature
     def get_lr(self) -> list[float]:
         n, steps = self.last_epoch, self.total_iters
         if self._is_initial or n > steps:
@@ -170,6 +179,7 @@ class CosineAnnealingLR(LRScheduler):
         self.eta_min = number("CosineAnnealingLR", "eta_min", eta_min)
         super().__init__(optimizer, last_epoch, verbose)
 
+    @allow_other_signature
     def get_lr(self) -> list[float]:
         n, low, part = self.last_epoch, self.eta_min, math.pi / self.T_max
         if self._is_initial:
@@ -189,6 +199,8 @@ class CosineAnnealingWarmRestarts(LRScheduler):
     """
 
     decay_rate, restart_limit = 1.0, 0                    # further parameters of OneFlow's formula
+    T_cur: float
+    _formula: Any = ours.CosineAnnealingWarmRestarts      # for lr_at only: step and get_lr need T_cur
 
     def __init__(self, optimizer: Optimizer, T_0: int, T_mult: int = 1, eta_min: float = 0.0,
                  last_epoch: int = -1, verbose: bool = False):
@@ -197,11 +209,12 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         self.T_i, self.T_cur, self.eta_min = self.T_0, last_epoch, number(what, "eta_min", eta_min)
         super().__init__(optimizer, last_epoch, verbose)
 
+    @allow_other_signature
     def get_lr(self) -> list[float]:
         return [rates.half_cosine(b, self.T_cur, self.T_i, self.eta_min) for b in self.base_lrs]
 
     def lr_at(self, base_lr: float, step: int, group: int = 0) -> float:
-        return ours.CosineAnnealingWarmRestarts.get_lr(self, base_lr, step)
+        return self._formula.get_lr(self, base_lr, step)
 
     def step(self, epoch: float | None = None) -> None:
         """Advance by one step, or to `epoch`, and set the rates."""

@@ -1,6 +1,8 @@
 """FloatTensor and other tensor types, as classes: FloatTensor([1, 2]), isinstance(x, FloatTensor)."""
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import flowedu as flow
 from flowedu import Tensor
 from flowedu.errors import ArgumentError
@@ -8,6 +10,10 @@ from flowedu.errors import ArgumentError
 
 class _TensorType(type):
     """Metaclass of tensor types: a call creates a Tensor; instances are tensors of its dtype on its device."""
+
+    _make: Callable[..., Tensor]
+    _device: str
+    dtype: flow.dtype
 
     def __call__(cls, *args, device=None) -> Tensor:
         return cls._make(*args, device=cls._device if device is None else device)
@@ -37,7 +43,7 @@ globals().update(_make_types(__name__, "cpu"))
 def typename(obj) -> str:
     """Return the module and class of an object, or x.type() of a tensor."""
     if isinstance(obj, Tensor):
-        return obj.type()
+        return str(obj.type())
     cls = obj if isinstance(obj, type) else type(obj)
     return cls.__qualname__ if cls.__module__ == "builtins" else f"{cls.__module__}.{cls.__qualname__}"
 

@@ -29,7 +29,7 @@ def assert_close(actual: Any, expected: Any, *, allow_subclasses: bool = True, r
         raise ArgumentError("assert_close: one tolerance without the other",
                             expected="rtol and atol, or neither",
                             got=f"rtol={rtol}, atol={atol}", fix="assert_close(a, b, rtol=1e-5, atol=1e-8)")
-    rules = _Rules(None if rtol is None else (rtol, atol), equal_nan,
+    rules = _Rules(None if rtol is None or atol is None else (rtol, atol), equal_nan,
                    tuple(name for name, asked in (("device", check_device), ("dtype", check_dtype)) if asked),
                    check_stride)
     difference = _difference(actual, expected, rules, "")
@@ -65,8 +65,8 @@ def _difference(a: Any, b: Any, rules: _Rules, at: str) -> str | None:
         return f"None of the pairs can be compared{where}: {type(a).__name__} and {type(b).__name__}"
     if numbers:
         rules = rules._replace(same=())
-    return _numbers(*(x if isinstance(x, Tensor) else tensor(np.asarray(x)) for x in (a, b)), rules, where,
-                    numbers)
+    x, y = (v if isinstance(v, Tensor) else tensor(np.asarray(v)) for v in (a, b))
+    return _numbers(x, y, rules, where, numbers)
 
 
 def _numbers(a: Tensor, b: Tensor, rules: _Rules, where: str, python: bool) -> str | None:

@@ -109,7 +109,7 @@ def load(f: str | os.PathLike | IO[bytes], map_location: Any = None, pickle_modu
 
 def _show_config() -> str:
     """Return the version and the number of threads."""
-    return f"flowedu {flow.__version__}, {flow.get_num_threads()} threads"
+    return f"flowedu {vars(flow)['__version__']}, {flow.get_num_threads()} threads"
 
 
 __config__ = types.SimpleNamespace(show=_show_config, parallel_info=_show_config)

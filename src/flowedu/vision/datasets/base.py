@@ -5,6 +5,7 @@ import os
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -48,6 +49,9 @@ class VisionDataset(Dataset):
                                 fix="leave transforms out")
         self.root = None if root is None else Path(root).expanduser()
         self.transforms, self.transform, self.target_transform = transforms, transform, target_transform
+
+    if TYPE_CHECKING:
+        def __len__(self) -> int: ...
 
     def raw(self, index: int):
         """Return (image, label) as stored in the files."""

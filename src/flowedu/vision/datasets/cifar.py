@@ -39,6 +39,7 @@ class CIFAR10(VisionDataset):
         DataError (a RuntimeError): files are missing or damaged.
     """
 
+    root: Path
     base_folder, binary_folder = "cifar-10-batches-py", "cifar-10-batches-bin"
     archive, binary_archive = "cifar-10-python.tar.gz", "cifar-10-binary.tar.gz"
     sha256 = "6d958be074577803d12ecdefd02955f39262c83c16fe9348329d7fe0b5c001ce"
@@ -88,9 +89,9 @@ class CIFAR10(VisionDataset):
             if (self.root / archive).exists():
                 extract(self.root / archive, names, self.root / folder)
                 return binary
-        folder, lacks = min(((self.root / f, self._lacks(f, names)) for f, names, _, _ in both),
-                            key=lambda f: len(f[1]))
-        part = len(lacks) < len(self._python_names()) and f"the folder {folder} without {', '.join(lacks)}"
+        path, lacks = min(((self.root / f, self._lacks(f, names)) for f, names, _, _ in both),
+                          key=lambda f: len(f[1]))
+        part = len(lacks) < len(self._python_names()) and f"the folder {path} without {', '.join(lacks)}"
         raise DataError(f"{type(self).__name__}: Dataset not found. You can use download=True to download it",
                         expected=f"the folder {self.base_folder} or {self.binary_folder} with all files, or "
                         f"the file {self.archive}, in {self.root}", got=part or "none of them",

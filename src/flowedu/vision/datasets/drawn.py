@@ -82,7 +82,8 @@ class SyntheticCIFAR10(VisionDataset):
         rng = np.random.default_rng(10 + train)
         self.targets: list[int] = (np.arange(n) % 10).tolist()
         self.data = np.empty((n, 32, 32, 3), np.uint8)
-        self.classes = list(_shapes(*np.zeros((2, 1)), 1.0, 0.0))
+        center = np.zeros(1)
+        self.classes = list(_shapes(center, center, 1.0, 0.0))
         self.class_to_idx = {name: i for i, name in enumerate(self.classes)}
         for i, name in enumerate(self.classes):
             self.data[i::10] = _draw(rng, name, len(self.data[i::10]))

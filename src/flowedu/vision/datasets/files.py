@@ -17,7 +17,7 @@ def fetch_first(urls: Iterable[str], path: Path, sha256: str | None, instead: st
     Raises:
         DataError: none is available; `instead` names data that need no network.
     """
-    last = None
+    last: DataError                     # urls is not empty
     for url in urls:
         try:
             return fetch(url, path, sha256)
@@ -47,7 +47,9 @@ def extract(archive: Path, names: Iterable[str], folder: Path) -> None:
                     raise DataError(f"extract: {name} in {archive} is too large",
                                     expected=f"at most {LARGEST:,} bytes",
                                     got=f"{member.size:,} bytes", fix=remove)
-                with tar.extractfile(member) as source, replacing(folder / name) as out:
+                source = tar.extractfile(member)
+                assert source is not None           # because member is a file
+                with source, replacing(folder / name) as out:
                     shutil.copyfileobj(source, out, 1 << 20)
                 missing.discard(name)
                 if not missing:

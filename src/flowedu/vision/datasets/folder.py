@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from flowedu.errors import ArgumentError, DataError
@@ -20,7 +20,8 @@ def find_classes(directory: str | os.PathLike) -> tuple[list[str], dict[str, int
     """Return (sorted folder names, {name: number}); raise MissingFilesError if none exists.
     """
     try:
-        classes = sorted(e.name for e in os.scandir(directory) if e.is_dir())
+        entries: Iterator[os.DirEntry[str]] = os.scandir(directory)
+        classes = sorted(e.name for e in entries if e.is_dir())
     except OSError as e:
         raise MissingFilesError(f"find_classes: cannot read {directory}", got=str(e),
                                 expected="a folder with one folder for each class",
@@ -55,6 +56,8 @@ class DatasetFolder(VisionDataset):
         allow_empty: accept classes without files.
     """
 
+    root: Path
+
     def __init__(self, root: str | os.PathLike, loader: Callable, extensions: Sequence[str] | None = None,
                  transform: Callable | None = None, target_transform: Callable | None = None,
                  is_valid_file: Callable | None = None, allow_empty: bool = False):
@@ -63,7 +66,7 @@ class DatasetFolder(VisionDataset):
             raise ArgumentError("DatasetFolder: Both extensions and is_valid_file cannot be None or not None "
                                 "at the same time", expected="one of the two", got="both" if extensions
                                 else "none")
-        valid = is_valid_file or (lambda path: path.lower().endswith(tuple(extensions)))
+        valid = is_valid_file or (lambda path: path.lower().endswith(tuple(extensions or ())))
         self.loader, self.extensions = loader, extensions
         self.classes, self.class_to_idx = self.find_classes(self.root)
         self.samples: list[tuple[str, int]] = []

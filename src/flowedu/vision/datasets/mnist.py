@@ -36,8 +36,9 @@ class MNIST(VisionDataset):
         DataError (a RuntimeError): files are missing or damaged.
     """
 
-    mirrors = ("https://ossci-datasets.s3.amazonaws.com/mnist/",
-               "https://storage.googleapis.com/cvdf-datasets/mnist/")
+    root: Path
+    mirrors: tuple[str, ...] = ("https://ossci-datasets.s3.amazonaws.com/mnist/",
+                                "https://storage.googleapis.com/cvdf-datasets/mnist/")
     sha256 = {
         "train-images-idx3-ubyte": "440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609",
         "train-labels-idx1-ubyte": "3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c",

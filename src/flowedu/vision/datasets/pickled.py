@@ -44,7 +44,8 @@ class _Machine:
 
     def __init__(self, data: bytes):
         self.data, self.at = data, 0
-        self.stack, self.memo = [], {}
+        self.stack: list[Any] = []
+        self.memo: dict[int, Any] = {}
 
     def take(self, n: int) -> bytes:
         """Return the next n bytes."""
@@ -163,7 +164,7 @@ class _Machine:
 
 _STOP = object()
 _M = _Machine
-_OPS = {
+_OPS: dict[bytes, Any] = {              # functions of a _Machine, and _STOP
     b"\x80": _M.proto, b".": _STOP, b"(": _M.mark,
     b"}": lambda m: ({},), b"]": lambda m: ([],), b"N": lambda m: (None,),
     b"\x88": lambda m: (True,), b"\x89": lambda m: (False,),

@@ -1,6 +1,8 @@
 """Residual networks (He et al., 2015): every block adds its output to its input."""
 from __future__ import annotations
 
+from typing import Any
+
 from flowedu import nn
 from flowedu.vision.models.weights import model_function
 
@@ -92,14 +94,14 @@ class ResNet(nn.Module):
         self.layer3 = self._stage(block, 4 * width, layers[2], 2)
         self.layer4 = self._stage(block, 8 * width, layers[3], 2)
         self.avgpool = nn.AdaptiveAvgPool2d((1, 1))
-        self.fc = nn.Linear(8 * width * block.expansion, num_classes)
+        self.fc = nn.Linear(self.inplanes, num_classes)
         for m in self.modules():
             if isinstance(m, nn.Conv2d):
                 nn.init.kaiming_normal_(m.weight, mode="fan_out", nonlinearity="relu")
             elif zero_init_residual and isinstance(m, (BasicBlock, Bottleneck)):
                 nn.init.zeros_((m.bn3 if isinstance(m, Bottleneck) else m.bn2).weight)
 
-    def _stage(self, block: type, planes: int, count: int, stride: int) -> nn.Sequential:
+    def _stage(self, block: Any, planes: int, count: int, stride: int) -> nn.Sequential:
         out, down = planes * block.expansion, None
         if stride != 1 or self.inplanes != out:
             down = nn.Sequential(_conv(self.inplanes, out, 1, stride), nn.BatchNorm2d(out))

@@ -25,7 +25,8 @@ class VGG(nn.Module):
     def __init__(self, depth: int, batch_norm: bool = False, num_classes: int = 1000, dropout: float = 0.5,
                  width_mult: float = 1.0):
         super().__init__()
-        layers, channels = [], 3
+        layers: list[nn.Module] = []
+        channels = 3
         for stage in STAGES[depth]:
             for wide in stage:
                 out = round(wide * width_mult)

@@ -19,6 +19,7 @@ from flowedu.tensor.creation import as_tensor
 from flowedu.utils.download import cache_dir
 
 M = TypeVar("M", bound=Module, covariant=True)
+AnyModule = TypeVar("AnyModule", bound=Module)
 
 
 class ModelFunction(Protocol[M]):
@@ -66,7 +67,7 @@ def load_weights(model: Module, path: str | os.PathLike, strict: bool = True):
     return model.load_state_dict({name: as_tensor(a) for name, a in read_file(path).items()}, strict=strict)
 
 
-def finished(model: Module, name: str, pretrained: bool) -> Module:
+def finished(model: AnyModule, name: str, pretrained: bool) -> AnyModule:
     """Return the model, with the weights of `name` from the cache folder if `pretrained`.
 
     Raises CheckpointError if they are missing, because flowedu has no server.

@@ -42,10 +42,10 @@ def roi_align(input: Tensor, boxes: Tensor | Sequence[Tensor], output_size: int 
     parts: dict[int, Tensor] = {}
     for image in np.unique(rows[:, 0]).astype(int):
         mine = np.flatnonzero(rows[:, 0] == image)
-        y, x = (_weights(rows[mine], axis, input.shape[3 - axis], size[1 - axis], spatial_scale,
+        both = (_weights(rows[mine], axis, input.shape[3 - axis], size[1 - axis], spatial_scale,
                          sampling_ratio, aligned)
                 for axis in (1, 0))
-        y, x = (from_numpy(w[:, None]).to(device=input.device, dtype=input.dtype) for w in (y, x))
+        y, x = (from_numpy(w[:, None]).to(device=input.device, dtype=input.dtype) for w in both)
         values = y.matmul(input[int(image)].unsqueeze(0)).matmul(x.transpose(2, 3))
         parts.update(zip(mine.tolist(), values.unbind(0)))
     if not parts:

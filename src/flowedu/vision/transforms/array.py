@@ -6,6 +6,8 @@ to 255, because Pillow chooses by the sizes which axis it resizes first.
 """
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from flowedu.tensor import from_numpy
@@ -60,7 +62,7 @@ def resize(img: np.ndarray, height: int, width: int, mode: InterpolationMode, an
     return flat.reshape(height, width, *img.shape[2:])
 
 
-def pad(img: np.ndarray, left: int, top: int, right: int, bottom: int, fill, mode: str) -> np.ndarray:
+def pad(img: np.ndarray, left: int, top: int, right: int, bottom: int, fill, mode: Any) -> np.ndarray:
     edges = ((top, bottom), (left, right)) + ((0, 0),) * (img.ndim - 2)
     if mode != "constant":
         return np.pad(img, edges, mode=mode)

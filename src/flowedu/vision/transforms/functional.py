@@ -451,5 +451,5 @@ def normalize(tensor, mean: Sequence[float], std: Sequence[float], inplace: bool
         tensor -= m
         tensor /= s
         return tensor
-    m, s = (from_numpy(a.astype(tensor.dtype.numpy).reshape(-1, 1, 1)) for a in numbers)
-    return tensor.sub_(m).div_(s) if inplace else (tensor - m) / s
+    shift, scale = (from_numpy(a.astype(tensor.dtype.numpy).reshape(-1, 1, 1)) for a in numbers)
+    return tensor.sub_(shift).div_(scale) if inplace else (tensor - shift) / scale

@@ -1,6 +1,8 @@
 """Transforms of tensors (..., C, H, W), made of ops, so they have gradients and can be used in graphs."""
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from flowedu.tensor import Tensor, from_numpy
@@ -61,7 +63,7 @@ def resize(img: Tensor, height: int, width: int, mode: InterpolationMode, antial
     return through_float(img, product)
 
 
-def pad(img: Tensor, left: int, top: int, right: int, bottom: int, fill, mode: str) -> Tensor:
+def pad(img: Tensor, left: int, top: int, right: int, bottom: int, fill, mode: Any) -> Tensor:
     if mode == "constant":
         from flowedu.nn import functional
         if not isinstance(fill, (tuple, list)):
