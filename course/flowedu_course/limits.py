@@ -173,7 +173,7 @@ def reason(code: int | None, where: str, file: Path, output: str, seconds: float
         at = re.search(rf'File "{re.escape(str(file))}", line (\d+)', where)
         source = file.read_text(encoding="utf-8").splitlines()
         line = [f"  line {at[1]:<6} {source[int(at[1]) - 1].strip()}"] if at else []
-        return [f"  no answer after {seconds:g} seconds: an endless loop, or far too much work", *case, *line]
+        return [f"  no result after {seconds:g} seconds: an endless loop, or too much work", *case, *line]
     if code == -signal.SIGXFSZ or "File too large" in output:
         return [FLOOD]
     if "No space left on device" in output:

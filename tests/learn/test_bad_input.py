@@ -67,7 +67,7 @@ def command(work, *arguments, **more):
     (b"import sys\nsys.stdout.close(); sys.stderr.close()\ndef row_major(shape):\n    return ()\n", "smallest case"),
     (b"import threading\nthreading.Thread(target=lambda: [None for _ in iter(int, 1)]).start()\n"
      # depends on timing
-     b"def row_major(shape):\n    return ()\n", "smallest case|no answer after|GiB of memory"),
+     b"def row_major(shape):\n    return ()\n", "smallest case|no result after|GiB of memory"),
 ], lambda row: row[1] in ("SyntaxError", "yours           None")))
 def test_a_work_file_of_any_kind(runner, content, words):
     right, said = said_of(runner, content)
@@ -103,7 +103,7 @@ def test_an_endless_call_into_c_is_stopped_and_located(runner, loop):
     file = runner.file(STRIDES)
     file.write_text(f"def row_major(shape):\n    return {loop}\n", encoding="utf-8")
     verdict = limits.judged(STRIDES, file, course.HOME, seconds=6.0)
-    assert verdict.state == "wrong" and "no answer after 6 seconds" in verdict.lines[0], verdict
+    assert verdict.state == "wrong" and "no result after 6 seconds" in verdict.lines[0], verdict
     if "19" not in loop:                                               # a stopped process prints nothing more
         assert verdict.lines[1].split()[:2] == ["line", "2"], verdict
 
@@ -114,7 +114,7 @@ def test_a_crash_after_the_time_limit_counts_as_endless(tmp_path):
     file.write_text(RIGHT, encoding="utf-8")
     where = f'Stack (most recent call first):\n  File "{file}", line 2 in row_major\n'
     said = limits.reason(-signal.SIGSEGV, where, file, "", 6)
-    assert "no answer after 6 seconds" in said[0] and "line 2" in said[1]
+    assert "no result after 6 seconds" in said[0] and "line 2" in said[1]
     assert "SIGSEGV" in limits.reason(-signal.SIGSEGV, "", file, "", 6)[0]
 
 

@@ -110,7 +110,7 @@ def test_an_endless_loop_is_stopped_and_located(runner):
     file = runner.file(STRIDES)
     file.write_text("def row_major(shape):\n    n = 0\n    while n < 1:\n        n -= 1\n")
     verdict = limits.judged(STRIDES, file, course.HOME, seconds=6.0)
-    assert verdict.state == "wrong" and "no answer after 6 seconds" in verdict.lines[0]
+    assert verdict.state == "wrong" and "no result after 6 seconds" in verdict.lines[0]
     assert verdict.lines[1].split()[1] in ("3", "4"), verdict
 
 

@@ -89,7 +89,7 @@ def test_a_kernel_that_never_ends_is_ended(runner):
     runner.file(SUMS).write_text(RIGHT.replace("for i in range(e.n):", "i = 0\n        while i == 0:"),
                                  encoding="utf-8")
     verdict = limits.judged(SUMS, runner.file(SUMS), course.HOME, seconds=4.0)
-    assert verdict.state == "wrong" and "no answer after 4 seconds" in verdict.lines[0]
+    assert verdict.state == "wrong" and "no result after 4 seconds" in verdict.lines[0]
     assert verdict.lines[1].startswith("  case            x ("), verdict
 
 

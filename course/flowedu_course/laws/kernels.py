@@ -79,7 +79,7 @@ def _softmax_note(case, got, want):
     if case.numbers == "numbers near 1000":
         return "exp(1000) is inf: subtract the largest of the row first"
     if case.numbers == "numbers near -1000":
-        return "exp(-1000) is 0, and so is their sum: the largest of the row may be negative, too"
+        return "exp(-1000) is 0, and so is the sum: the largest of the row may be negative"
     if len(case.shapes[0]) > 2 or len(case.shapes[0]) == 1:
         return ("rows are along the last axis, for any number of axes: there are fe_numel(&call.args[0]) / n "
                 "rows")

@@ -163,7 +163,7 @@ def casts(case, yours):
     if len(cut) != (stage == 1) or (cut and update.inputs[3] is not cut[0].outputs[0]):
         return [f"  yours           {len(cut)} casts of the gradient",
                 f"  should be       "
-                f"{'one, which the update reads: all-reduced, then cut' if stage == 1 else 'none'}"]
+                f"{'one, which the update reads: all-reduced, then split' if stage == 1 else 'none'}"]
     if set(alone) != (set(made) if stage == 3 else set()):
         return [f"  yours           returns {len(alone)} casts",
                 f"  should be       {'the casts of the weight' if stage == 3 else 'none'}"]

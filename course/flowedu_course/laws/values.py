@@ -270,7 +270,8 @@ def windows(case, yours):
         return pair("shape should be", mine, want.shape)
     steps, offset = op.ask(op.view, {**names, "strides": strides, "out": Spec(want.shape, float32)})
     if len(steps) != want.ndim:
-        return [f"  yours           {len(steps)} strides for {want.ndim} axes: the last is inside a window"]
+        return [f"  yours           {len(steps)} strides for {want.ndim} axes: the last one is for the axis "
+                "inside a window"]
     places = np.full(want.shape, int(offset))
     for d, n in enumerate(want.shape):
         places += (np.arange(n) * int(steps[d])).reshape([-1 if e == d else 1 for e in range(want.ndim)])

@@ -112,7 +112,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                                      description=__doc__.splitlines()[0])
     parser.add_argument("chapters", nargs="*", type=int)
     parser.add_argument("--tests", nargs="*", default=["tests"],
-                        help="which tests; --tests alone: lessons only")
+                        help="the tests to run; --tests without a value: lessons only")
     parser.add_argument("--sample", nargs="?", const="HEAD", metavar="COMMIT",
                         help="one chapter, chosen by the commit; no slow tests")
     options = parser.parse_args(arguments)

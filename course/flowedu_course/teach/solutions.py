@@ -51,8 +51,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except FlowError as error:
         print(error, file=sys.stderr)
         return 2
-    print(f"{options.out}: {len(names)} answers of chapters 1 to {upto}; in a student's tree, as "
-          f"{course.SOLUTIONS}/, `make solution EX=1.1` shows them")
+    print(f"{options.out}: {len(names)} answers of chapters 1 to {upto}; copied to a student's "
+          f"tree as {course.SOLUTIONS}/, they are shown by `make solution EX=1.1`")
     return 0
 
 

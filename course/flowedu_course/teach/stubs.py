@@ -90,7 +90,8 @@ def _node(tree: ast.Module, code) -> ast.FunctionDef | ast.Lambda:
             # The entry has column 0.
             if all(inside[0] <= at <= inside[1] for at in starts - {(node.lineno, 0)}):
                 return node
-    raise ArgumentError(f"{code.co_filename}:{code.co_firstlineno}: there is no function", got=code.co_name)
+    raise ArgumentError(f"{code.co_filename}:{code.co_firstlineno}: no def or lambda on this line",
+                        got=code.co_name)
 
 
 def _own_body(node: ast.FunctionDef) -> list[ast.stmt]:

@@ -148,9 +148,9 @@ def write_page(chapters: Sequence[course.Chapter], many: int, folder: Path) -> s
     weekly = [sum(map(minutes, w)) for w in plan]
     out = [f"# {len(holes)} exercises in {many} week{'s' if many > 1 else ''}", "",
            f"Written by `make syllabus WEEKS={many}`: {clock(total)} in all, {clock(min(weekly))} to "
-           f"{clock(max(weekly))} a week,", "as `make list` counts: reading, trying and the exercises, for a "
-           "second-year student who knows",
-           "Python and NumPy. Exercises follow the exercises that they need.", "",
+           f"{clock(max(weekly))} a week,",
+           "estimated as in `make list`: reading, trying, and the exercises, for a second-year student who",
+           "knows Python and NumPy. Exercises follow the exercises that they need.", "",
            "| week | chapters | hours | exercises due | points |", "|---|---|---|---|---|"]
     for n, week in enumerate(plan, 1):
         due = [i for i in week if isinstance(i, course.Hole)]
@@ -188,7 +188,7 @@ def _week(week: list, folder: Path, given: set[str]) -> Iterator[str]:
         if sections(page)[0].title != first:
             span += " from " + link(page, first, folder, slug(first))
         if not some[-1].last:
-            span += " to " + link(page, last, folder, slug(last)) + ", with it"
+            span += " to " + link(page, last, folder, slug(last)) + ", inclusive"
         yield f"- read {link(page, title(page), folder)}{span} ({clock(sum(s.minutes for s in some))})"
     due = [i for i in week if isinstance(i, course.Hole)]
     if due:
