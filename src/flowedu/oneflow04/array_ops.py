@@ -22,7 +22,7 @@ from flowedu.errors import ArgumentError, CheckError, DTypeError, ShapeError, Un
 from flowedu.errors.once import inert
 from flowedu.oneflow04.axes import normal_axis
 from flowedu.oneflow04.index_ops import argwhere
-from flowedu.oneflow04.math import _operands
+from flowedu.oneflow04.math import _operands  # type: ignore[attr-defined]  # private, so not in the stub
 from flowedu.ops.front import front
 
 

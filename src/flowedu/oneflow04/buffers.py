@@ -208,7 +208,9 @@ def check_one_each(what: str, x) -> None:
 
     The rows of an array count as samples.
     """
-    bad = np.flatnonzero(x.shapes[:, 0] != 1) if isinstance(x, TensorList) else ()
+    bad: np.ndarray | tuple[int, ...] = ()
+    if isinstance(x, TensorList):
+        bad = np.flatnonzero(x.shapes[:, 0] != 1)
     if len(bad):
         i = int(bad[0])
         raise ShapeError(f"{what}: tensor {i} of the list is not one sample",

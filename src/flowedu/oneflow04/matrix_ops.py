@@ -77,7 +77,7 @@ def tril(x, diagonal: int = 0, fill_value: float = 0):
         fill_value: the value above the diagonal.
     """
     _check_matrix("tril", x, diagonal)
-    return _e.where(_below(*x.shape[-2:], diagonal), x, _fill(x, fill_value))
+    return _e.where(_below(x.shape[-2], x.shape[-1], diagonal), x, _fill(x, fill_value))
 
 
 @front("Triu")
@@ -93,7 +93,7 @@ def triu(x, diagonal: int = 0, fill_value: float = 0):
         OneFlow 0.4 does not have this function for blobs.
     """
     _check_matrix("triu", x, diagonal)
-    return _e.where(_below(*x.shape[-2:], diagonal - 1), _fill(x, fill_value), x)
+    return _e.where(_below(x.shape[-2], x.shape[-1], diagonal - 1), _fill(x, fill_value), x)
 
 
 @front("Eye")

@@ -14,12 +14,12 @@ from flowedu.ops.index import gather
 from flowedu.ops.padding import conv_padding
 
 
-def _border(what: str, x, padding) -> tuple[int, int, int, int]:
+def _border(what: str, x, padding) -> tuple[int, ...]:
     """Return (left, right, top, bottom). Raise ShapeError or CheckError if the padding does not fit."""
     if x.ndim != 4:
         raise ShapeError(f"{what}: x is no batch of images", expected="(N, C, H, W)", got=str(x.shape),
                          fix="flow.pad pads any axis")
-    sides = ()
+    sides: tuple[int, ...] = ()
     if isinstance(padding, int):
         sides = (padding,) * 4
     elif isinstance(padding, (list, tuple)):

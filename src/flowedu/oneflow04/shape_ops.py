@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Sequence
+from typing import Any
 
 from flowedu.core.ops.concat import concat, slice_grad
 from flowedu.core.ops.concat import slice as slice_op
@@ -146,8 +147,8 @@ def reverse(input, axis: int | Sequence[int]):
         input: a blob or tensor.
         axis: an axis, or a list of axes.
     """
-    for a in {normal_axis(a, input.ndim, "reverse") for a in (axis if isinstance(axis, (list, tuple))
-                                                              else [axis])}:
+    axes: Sequence[Any] = axis if isinstance(axis, (list, tuple)) else [axis]
+    for a in {normal_axis(a, input.ndim, "reverse") for a in axes}:
         input = flip_axis(input, a)
     return input
 

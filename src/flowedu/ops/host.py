@@ -95,6 +95,8 @@ class HostOp(Op):
 
     host: Callable
     state: Callable | None
+    dynamic: tuple[str, ...]
+    lists: tuple[str, ...]
 
     def __init__(self, signature: Signature, meaning: Meaning, host: Callable, *,
                  state: Callable | None = None, dynamic: Sequence[str] = (), lists: Sequence[str] = (),

@@ -88,7 +88,7 @@ class Graph:
         self.outputs: list[GraphValue] = []
         self.training = False
         self.forward: int | None = None                # number of nodes before the backward pass
-        self.placement: tuple[int, ...] | None = None  # of the nodes that are appended next
+        self.placement: Any = None                     # of the nodes that are appended next
         self.kept: frozenset[Node] = frozenset()       # nodes whose scratch memory outlives a run
         self.keeps = False                             # True if the caller supports `kept` nodes
         self.spent: dict[str, float] = {}              # seconds spent in each stage of compilation

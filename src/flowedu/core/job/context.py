@@ -37,7 +37,7 @@ class JobContext(Context):
 
     in_job = True
     blob_type = JobBlob
-    home = None
+    home: Any = None
     place = 0                          # the device that plans run on (Block.device)
 
     def __init__(self, session: Session, name: str, training: bool, config: Any):

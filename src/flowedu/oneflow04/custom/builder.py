@@ -27,7 +27,8 @@ class UserOpBuilder:
             raise CheckError("user_op_builder: the op's name is not a string",
                              expected='user_op_builder("relu1")',
                              got=repr(op_name), fix="name the op; the name is unique in a job")
-        self.name, self.type_name = op_name, type_name
+        self.name = op_name
+        self.type_name: Any = type_name     # a str; Build raises an error for None
         self.inputs: dict[str, tuple] = {}
         self.outputs: dict[str, int] = {}
         self.attrs: dict[str, Any] = {}
@@ -188,7 +189,7 @@ class UserOp:
 
     def InferAndTryRun(self) -> UserOp:
         """Add the op to the job that is being built, or run it in eager mode."""
-        values = []
+        values: list[Any] = []
         for mark in self.kind.inputs:
             given = self.inputs.get(mark.rstrip("*?"), ())
             if mark.endswith("*"):

@@ -19,7 +19,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import ModuleType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from flowedu.core.ops.record import REQUIRED
 from flowedu.errors import CheckError, UnsupportedError
@@ -108,6 +108,7 @@ class CustomOpModule:
         path = self.files[kind]
         name = f"_flowedu_custom_{abs(hash(path.resolve())):x}_{path.stem}"
         spec = importlib.util.spec_from_file_location(name, path)
+        assert spec is not None and spec.loader is not None         # because path is a .py file
         module = sys.modules[name] = importlib.util.module_from_spec(spec)
         try:
             spec.loader.exec_module(module)
@@ -151,8 +152,10 @@ def pass_as_list(f: Callable, names: Sequence[str]) -> Callable:
         return f(list(arrays[:len(names)]), *arrays[len(names):], **{n: attrs[n] for n in extra
                                                                      if n in attrs})
 
-    call.__signature__ = named(f, (*names, *extra)).__signature__
-    return call
+    result: Any = call
+    example: Any = named(f, (*names, *extra))
+    result.__signature__ = example.__signature__
+    return result
 
 
 def custom_op_module(name: str, path: str | Path) -> CustomOpModule:

@@ -50,7 +50,7 @@ def _type(name: str, arguments: str, run: Callable, **attrs) -> None:
     TYPES[name] = OpType(tuple(ins), tuple(outs), attrs, run)
 
 
-def _body(f: Callable) -> Callable:
+def _body(f: Any) -> Callable:
     """Return the function inside `front`, which takes values."""
     return f.__wrapped__
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -169,17 +170,18 @@ class BlobConf:
         Args:
             records: the batch of records.
         """
-        steps, number = self.preprocessors, np.promote_types(self.dtype.numpy,
-                                                             np.float32) if self.preprocessors \
-            else self.dtype.numpy
-        if isinstance(self.codec, ImageCodec):
+        # Any: __post_init__ has replaced lists and None by tuples, also in the codec.
+        steps: Any = self.preprocessors
+        codec: Any = self.codec
+        number = np.promote_types(self.dtype.numpy, np.float32) if steps else self.dtype.numpy
+        if isinstance(codec, ImageCodec):
             samples = pictures(records, self.name, "GRAY" if self.shape[-1:] == (1,) else "BGR",
                                "decode_ofrecord")
-            steps = self.codec.image_preprocessors + steps
+            steps = codec.image_preprocessors + steps
         else:
-            padded = isinstance(self.codec, BytesListCodec)
+            padded = isinstance(codec, BytesListCodec)
             samples = raw_array(records, self.name, self.shape, dt.as_dtype(number), padded,
-                                not padded and self.codec.auto_zero_padding)
+                                not padded and codec.auto_zero_padding)
         out = np.empty((len(records), *self.shape), self.dtype.numpy)
         for y, x, raw in zip(out, samples, records.raw):
             for step in steps:

@@ -109,7 +109,7 @@ def _verify(path, hash_check: str) -> None:
             import hashlib
             content = hashlib.sha256()
             for array in _read_npz(path):
-                content.update(np.ascontiguousarray(array))
+                content.update(np.ascontiguousarray(array).data)
             if content.hexdigest() == CONTENT:
                 return
         except DataError:

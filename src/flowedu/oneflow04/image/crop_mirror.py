@@ -49,7 +49,7 @@ def _run(xs: tuple, channels: int, layout: str, crop_h: int, crop_w: int, crop_p
     table = np.arange(256, dtype=dtype.numpy) - np.array(mean, dtype.numpy)[:, None]
     table *= 1 / np.array(std, dtype.numpy)[:, None]
     mirror = xs[1].ravel() if len(xs) > 1 else np.zeros(len(x), np.int8)
-    out = allocate_output(_shape([x.spec if many else x], channels, layout, crop_h, crop_w), dtype)
+    out = allocate_output(_shape((x.spec if many else x,), channels, layout, crop_h, crop_w), dtype)
     pictures = out if layout == "NHWC" else out.transpose(0, 2, 3, 1)
 
     def fill(i: int) -> None:

@@ -81,15 +81,15 @@ def crop_window(rng: np.random.Generator, height: int, width: int, area: Sequenc
         h, w = highest, width
     else:
         for _ in range(attempts):
-            wanted = rng.uniform(*area) * height * width
+            wanted = rng.uniform(area[0], area[1]) * height * width
             r = math.exp(rng.uniform(math.log(least), math.log(most)))
             w, h = max(1, round(math.sqrt(wanted * r))), max(1, round(math.sqrt(wanted / r)))
             if w <= width and h <= height and least <= w / h <= most:
                 break
         else:
-            h, w = min(height, width / least), min(width, height * most)
-            shrink = math.sqrt(min(1.0, area[1] * height * width / (h * w)))
-            h, w = max(1, round(h * shrink)), max(1, round(w * shrink))
+            tall, wide = min(height, width / least), min(width, height * most)
+            shrink = math.sqrt(min(1.0, area[1] * height * width / (tall * wide)))
+            h, w = max(1, round(tall * shrink)), max(1, round(wide * shrink))
     h, w = min(h, height), min(w, width)
     y, x = int(rng.integers(0, height - h + 1)), int(rng.integers(0, width - w + 1))
     return slice(y, y + h), slice(x, x + w)

@@ -177,7 +177,7 @@ def flip(image, flip_code):
 
 def _random_crop(x: TensorBuffer, state, area: tuple, ratio: tuple, num_attempts: int) -> TensorBuffer:
     check_pictures("image.random_crop", x)
-    return x.map(lambda a: a[crop_window(state, *a.shape[:2], area, ratio, num_attempts)].copy())
+    return x.map(lambda a: a[crop_window(state, a.shape[0], a.shape[1], area, ratio, num_attempts)].copy())
 
 
 _random_crop_op = define_host("image_random_crop(x, *, area, ratio, num_attempts, seed) -> y",

@@ -36,7 +36,8 @@ _fixed_op = define_host("image_resize_to_fixed(x, *, width, height, channels, dt
 
 def _resize_in_proportion(x: TensorBuffer, target: int, shortest: int, longest: int, longer: bool, kind: str):
     check_pictures("image.Resize", x)
-    shapes = [resample.fit_in_proportion(*a.shape[:2], target, shortest, longest, longer) for a in x.items]
+    shapes = [resample.fit_in_proportion(a.shape[0], a.shape[1], target, shortest, longest, longer)
+              for a in x.items]
     numbers = sum(h * w * a.shape[2] for a, (h, w) in zip(x.items, shapes))
     each_one = each(lambda i: resample.resize(x.items[i], *shapes[i], kind), range(x.size), much(numbers))
     out = TensorBuffer(list(each_one), x.shape)

@@ -5,8 +5,6 @@
     leaf        Numpy | ListNumpy | ListListNumpy
     parameter   a placeholder class | TupleOf(parameters)
 """
-from __future__ import annotations
-
 import contextlib
 import inspect
 import os

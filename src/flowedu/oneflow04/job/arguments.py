@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from flowedu.core.values import placeholder as ph
-from flowedu.core.values.placeholder import ArgBlobDef, FixedTensorDef
+from flowedu.core.values.placeholder import FixedTensorDef
 from flowedu.errors import CheckError, DTypeError, format_value
-from flowedu.oneflow04.mirrored import advise_conversion
+from flowedu.oneflow04.mirrored import MirroredTensorDef, MirroredTensorListDef, advise_conversion
 
 
 def check_arguments(name: str, parameters: tuple[str, ...], defs: tuple, args: tuple,
@@ -41,9 +41,10 @@ def check_argument(defn: Any, value: Any, where: str, devices: int = 1) -> Any:
         CheckError: the value does not fit. The error is an AssertionError.
         DTypeError: an array is not numeric.
     """
-    if isinstance(defn, ArgBlobDef):
-        return (_check_fixed(defn, value, where) if isinstance(defn, FixedTensorDef)
-                else defn.check(value, where, devices))
+    if isinstance(defn, FixedTensorDef):
+        return _check_fixed(defn, value, where)
+    if isinstance(defn, (MirroredTensorDef, MirroredTensorListDef)):
+        return defn.check(value, where, devices)
     if isinstance(defn, dict):
         if not isinstance(value, dict) or value.keys() != defn.keys():
             raise CheckError(f"{where}: the dict does not fit", expected=f"a dict with keys {sorted(defn)}",

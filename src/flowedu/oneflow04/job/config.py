@@ -150,7 +150,7 @@ class FunctionConfig(Settable):
         return self.values.get("default_logical_view")
 
 
-FunctionConfig.__doc__ += "\n" + described(JOB)
+FunctionConfig.__doc__ = f"{FunctionConfig.__doc__}\n{described(JOB)}"
 function_config = ExecutionConfig = FunctionConfig
 
 
@@ -213,7 +213,8 @@ class GlobalConfig(Settable):
     _table = SESSION
 
     def __repr__(self) -> str:
-        values = default_session().config
+        session: Any = default_session()        # a Session04
+        values = session.config
         return f"<flow.config {', '.join(f'{k}={v!r}' for k, v in values.items()) or 'with nothing set'}>"
 
     def _running(self) -> bool:
@@ -228,7 +229,8 @@ class GlobalConfig(Settable):
         return False if self._running() else super()._call(setting, value)
 
     def _store(self, name: str, value) -> None:
-        default_session().config[name] = value
+        session: Any = default_session()        # a Session04
+        session.config[name] = value
 
     def cpu_device_num(self, n: int):
         """Set the number of virtual CPU devices per machine.
@@ -265,7 +267,8 @@ class GlobalConfig(Settable):
 
         Both kinds of checkpoints are read in any case.
         """
-        return default_session().config.get("enable_legacy_model_io", False)
+        session: Any = default_session()        # a Session04
+        return session.config.get("enable_legacy_model_io", False)
 
     def load_library(self, path: str):
         """Make the user ops of a library available: ops that flow.custom_op registered under the library's name.
@@ -293,5 +296,5 @@ class GlobalConfig(Settable):
 
 
 _notified: weakref.WeakSet = weakref.WeakSet()     # sessions in which gpu_device_num printed its notice
-GlobalConfig.__doc__ += "\n" + described(SESSION)
+GlobalConfig.__doc__ = f"{GlobalConfig.__doc__}\n{described(SESSION)}"
 config = GlobalConfig()

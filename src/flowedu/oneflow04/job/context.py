@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from flowedu.core.graph.ir import GraphValue
 from flowedu.core.job.context import JobContext
@@ -73,17 +73,8 @@ class Context04(JobContext):
     def placement(self) -> Placement:
         return self.placements[-1]
 
-    @property
-    def devices(self) -> int:
-        return len(self.placement.devices)
-
-    @property
-    def home(self) -> Place:
-        return self.placements[0].place
-
-    @property
-    def place(self) -> int:
-        """The device of the whole job: 0 for the CPU, n + 1 for GPU n.
+    def _choose_device(self) -> int:
+        """Return the device of the whole job: 0 for the CPU, n + 1 for GPU n.
 
         A job with a call in a "gpu" placement runs on one GPU, if the machine has one: the GPU of the
         placement, or the first GPU if the placement has several (virtual) devices.
@@ -92,6 +83,11 @@ class Context04(JobContext):
         if not count:
             return 0
         return 1 + (min(self.on_gpus) if len(self.on_gpus) == 1 and max(self.on_gpus) < count else 0)
+
+    # Any, because the base class has attributes of these names instead of properties.
+    devices: Any = property(lambda self: len(self.placement.devices))
+    home: Any = property(lambda self: self.placements[0].place)
+    place: Any = property(_choose_device)
 
     def value_of(self, blob: BlobDef) -> GraphValue:
         if not isinstance(blob, ConsistentBlob) or blob.context is not self:

@@ -13,6 +13,7 @@ import os
 import time
 import weakref
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -27,7 +28,8 @@ _logs: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
 
 def enabled() -> bool:
     """Return True if the current session writes logs."""
-    return bool(default_session().config.get("enable_debug_mode"))
+    session: Any = default_session()        # a Session04
+    return bool(session.config.get("enable_debug_mode"))
 
 
 def start(job) -> str:
@@ -79,7 +81,7 @@ class Log:
         weakref.finalize(owner, self.flush)         # when the owner is deleted, and at exit
 
     def add(self, step: int, lr: float | Sequence[float]) -> None:
-        rates = lr if isinstance(lr, (list, tuple)) else [lr]
+        rates: Sequence[Any] = lr if isinstance(lr, (list, tuple)) else [lr]
         if not self._header:
             self._header = True
             self.lines.append("train_step, lr" + "".join(f", lr{i}" for i in range(1, len(rates))) + "\n")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -23,7 +24,7 @@ from flowedu.core.values.spec import Spec
 from flowedu.errors import CheckError, DTypeError, UnsupportedError
 from flowedu.errors.jobs import called_in_body
 from flowedu.oneflow04.job.blob import EagerConsistentBlob, MirroredBlob
-from flowedu.oneflow04.job.context import Context04
+from flowedu.oneflow04.job.context import Context04, Delivery
 from flowedu.oneflow04.job.values import (
     as_numpy_dtype,
     check_returned,
@@ -44,7 +45,7 @@ def enable_eager_execution(value: bool = True) -> None:
     Raises:
         UnsupportedError: jobs are already defined.
     """
-    session = sessions.default_session()
+    session: Any = sessions.default_session()       # a Session04
     if session.jobs and bool(value) != session.eager:
         raise UnsupportedError("enable_eager_execution: jobs are defined already",
                                expected="a call before the first @flow.global_function",
@@ -55,7 +56,8 @@ def enable_eager_execution(value: bool = True) -> None:
 
 def eager_execution_enabled() -> bool:
     """Return True if jobs run eagerly."""
-    return sessions.default_session().eager
+    session: Any = sessions.default_session()       # a Session04
+    return session.eager
 
 
 class Store:
@@ -102,6 +104,7 @@ class EagerContext(Context04):
     """The context of a body that runs on data."""
 
     blob_type = EagerConsistentBlob
+    graph: Any                          # a Store
 
     def __init__(self, job):
         super().__init__(job.session, job.name, job.type == "train", job.config)
@@ -143,11 +146,12 @@ class EagerContext(Context04):
         with use_context(EAGER), no_grad():
             handler([as_numpy_dtype(t).numpy().copy() for t in tensors])
 
-    def finish(self) -> None:
-        """Compute gradients, call watch_diff handlers, and update variables."""
-        if not self.training:
-            return
-        training, losses = self.goal
+    def finish(self) -> list[Delivery]:
+        """Compute gradients, call watch_diff handlers, and update variables. Return no deliveries."""
+        if not self.training or self.goal is None:
+            return []
+        training = self.goal.training
+        losses: Any = self.goal.losses          # Tensors instead of GraphValues
         names = training.names
         wanted = [v for values, diff, _ in self.watches if diff for v in values]
         outputs = [v for values in losses for v in values]
@@ -166,6 +170,7 @@ class EagerContext(Context04):
         finally:
             set_grad_enabled(old)
         self.session.variables[f"System-Train-TrainStep-{self.name}"].tensor.numpy()[0] += 1
+        return []
 
 
 def run(job, args: tuple) -> tuple[object, list[list], list[bool]]:
@@ -174,7 +179,8 @@ def run(job, args: tuple) -> tuple[object, list[list], list[bool]]:
     Return (result of the body, arrays of each blob in it, True for each dynamic blob).
     """
     session = job.session
-    if session is not sessions.default_session() or session.jobs.get(job.name) is not job:
+    registered: Any = session.jobs.get(job.name)
+    if session is not sessions.default_session() or registered is not job:
         raise CheckError(f"{job.name}: the job does not belong to the current session",
                          expected="a job defined after the last flow.clear_default_session(), and not "
                          "replaced by one of the same name",

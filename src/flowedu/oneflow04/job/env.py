@@ -154,7 +154,9 @@ def logbuflevel(val: int):
 def _set(name: str, kind: type, value, least: int | None = None, most: int | None = None):
     if _too_late():
         return False
-    if type(value) is not kind or least is not None and not least <= value <= most:
+    value_type = type(value)
+    outside = least is not None and most is not None and value_type is kind and not least <= value <= most
+    if value_type is not kind or outside:
         limits = f", {least} to {most}" if least is not None else ""
         raise CheckError(f"flow.env.{name}: not a value it takes",
                          expected=f"a value of type {kind.__name__}{limits}",
@@ -278,7 +280,8 @@ class Resource(SimpleNamespace):
 def current_resource() -> Resource:
     """Return the machines, the devices of each, and the current settings of flow.config."""
     resource = Resource(machine_num=machine_num(), cpu_device_num=1, gpu_device_num=0)
-    for name, set_to in default_session().config.items():
+    session: Any = default_session()        # a Session04
+    for name, set_to in session.config.items():
         group, _, last = name.rpartition(".")
         if group and group not in vars(resource):
             setattr(resource, group, getattr(resource, group))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from types import NoneType
+from typing import Any
 
 from flowedu.core.job import function
 from flowedu.core.job.function import JobFunction
@@ -14,6 +15,8 @@ from flowedu.oneflow04.job import debug
 from flowedu.oneflow04.job.blob import LocalBlob
 from flowedu.oneflow04.job.config import FunctionConfig
 from flowedu.oneflow04.job.program import Program04
+from flowedu.oneflow04.job.session import Session04
+from flowedu.oneflow04.job.signature import JobSignature
 from flowedu.oneflow04.job.values import join_devices
 
 
@@ -75,6 +78,11 @@ class Job04(JobFunction):
     """A job with the features of OneFlow 0.4."""
 
     program_type = Program04
+    __qualname__: str
+    session: Session04
+    signature: JobSignature
+    program: Program04                  # None before the body ran
+    compiled: Any                       # a LoggedPlan, or None before the first call
 
     def reset(self) -> None:
         if self.program is not None:

@@ -51,7 +51,7 @@ class HostPart:
                 made.update(call.results)
         self.rest = [c for c in self.calls if c not in self.ahead]
         self.states = States(), States()
-        self.prefetcher = None
+        self.prefetcher: Any = None         # a Prefetcher, once data was read
 
     def run(self, feed: dict[GraphValue, Any]) -> dict[GraphValue, Any]:
         """Return the results of all calls for one set of arguments: tensors, TensorBuffers, and TensorLists.
@@ -84,8 +84,8 @@ class HostPart:
 
 
 def _run(calls: list[Call], known: dict[GraphValue, Any], states: States,
-         variable: Callable | None = None) -> dict:
-    """Return `known` with the results of the calls."""
+         variable: Any = None) -> dict:
+    """Return `known` with the results of the calls. variable(name) returns a variable that a call reads."""
     def table(value: GraphValue):
         if value not in known and value.kind == "variable":
             return variable(value.name)

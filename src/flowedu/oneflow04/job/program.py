@@ -7,6 +7,7 @@ cached.
 from __future__ import annotations
 
 from collections import Counter, OrderedDict
+from typing import Any
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from flowedu.core.graph.ir import GraphValue
 from flowedu.core.job.blob import JobBlob
 from flowedu.core.job.compiled import Compiled
 from flowedu.core.job.program import CompiledJob
+from flowedu.core.job.session import Session
 from flowedu.core.job.values import aligned_array
 from flowedu.core.layers.context import use_context
 from flowedu.core.values import placeholder as ph
@@ -25,6 +27,7 @@ from flowedu.oneflow04.job import debug
 from flowedu.oneflow04.job.blob import ConsistentBlob, MirroredBlob
 from flowedu.oneflow04.job.context import Context04
 from flowedu.oneflow04.job.host_part import HostPart
+from flowedu.oneflow04.job.session import Session04
 from flowedu.oneflow04.job.values import (
     as_numpy_dtype,
     check_returned,
@@ -39,10 +42,13 @@ KEPT = 32                # plans per job of varying shapes
 class LoggedPlan(Compiled):
     """A plan whose steps and rates are logged in debug mode."""
 
-    def link(self, session, job) -> None:
+    job: Any                            # the Job04, set by Program04
+    step: Any                           # the array of the step counter, or None
+
+    def link(self, session: Session) -> None:
         super().link(session)
         if self.step is not None and debug.enabled():
-            self.job, self.run = job, self.run_logged
+            self.run = self.run_logged
 
     def run_logged(self, args: tuple) -> list[np.ndarray]:
         with self.program.lock:
@@ -62,6 +68,9 @@ class Program04(CompiledJob):
     """
 
     context_type = Context04
+    context: Context04
+    session: Session04
+    only: Any                           # a LoggedPlan, or None if a shape varies
 
     def __init__(self, job, session):
         self.fed: list[tuple[ph.ArgBlobDef, tuple[GraphValue, ...]]] = []
@@ -156,13 +165,15 @@ class Program04(CompiledJob):
         with use_context(context), context.graph.building():
             planned = [as_numpy_dtype(table(v)) for values in self.fetched for v in values
                        if v not in self.direct]
-        return LoggedPlan(context, planned, self.off, self.session.device_count)
+        plan = LoggedPlan(context, planned, self.off, self.session.device_count)
+        plan.job = self.job
+        return plan
 
     def link(self) -> None:
         if self.varying:
             self.only = None
         else:
-            self.only.link(self.session, self.job)
+            self.only.link(self.session)
 
     def close(self) -> None:
         """End the thread that reads ahead."""
@@ -174,7 +185,7 @@ class Program04(CompiledJob):
         feed = self._feed(args)
         known = {**feed, **self.host.run(feed)} if self.host.calls else feed
         value = lambda v: known[v].numpy() if isinstance(known[v], Tensor) else known[v]
-        compiled = self.only
+        compiled: Any = self.only
         if compiled is None:
             specs = {v: Spec(a.shape, as_dtype(a.dtype)) for v in self.varying for a in [value(v)]}
             with self.session.lock:
@@ -193,17 +204,17 @@ class Program04(CompiledJob):
         found = self.kept.pop(key, None)
         if found is None:
             found = self._compile(specs)
-            found.link(self.session, self.job)
+            found.link(self.session)
         self.kept[key] = found
         if len(self.kept) > KEPT:
             self.kept.popitem(last=False)
         return found
 
-    def _feed(self, args: tuple) -> dict[GraphValue, object]:
+    def _feed(self, args: tuple) -> dict[GraphValue, Any]:
         """Return {input of the graph: array or TensorList}."""
         job, devices = self.job, self.context.devices
         trees = job.signature.check_arguments(self.defs, args, devices)
-        feed = {}
+        feed: dict[GraphValue, Any] = {}
         for (d, values), array in zip(self.fed, flatten_values(self.defs, trees)):
             feed.update(zip(values, split_per_device(d, array)))
         return feed

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 import numpy as np
 
@@ -36,9 +37,9 @@ class Session04(Session):
     def __init__(self):
         super().__init__()
         # Open directories that variables start from, while jobs are compiled.
-        self.snapshots: dict[str, object] = {}
+        self.snapshots: dict[str, Any] = {}
         self.failed: dict[str, tuple] = {}
-        self.config: dict[str, object] = {}
+        self.config: dict[str, Any] = {}
         self.eager = False
         self.states: dict[str, object] = {}       # of host ops, in eager execution mode
 
@@ -82,7 +83,7 @@ class Session04(Session):
             initializer = checkpoint_files.initializer_from(opened, name, initializer)
         super().declare(name, spec, initializer, trainable, seed, job)
 
-    def start(self, what: str = "a function that needs the variables", asked: object = None) -> None:
+    def start(self, what: str = "a function that needs the variables", asked: Any = None) -> None:
         """Compile all jobs and create the variables, once.
 
         If the body of a job raises an error, the job is skipped with a warning. The other jobs run without it

@@ -82,7 +82,8 @@ class Setting(NamedTuple):
     def _fits(self, value: Any) -> bool:
         if self.kind is float:
             return isinstance(value, Real) and not isinstance(value, bool)
-        return (type(value) is self.kind and (self.least is None or value >= self.least)
+        value_type = type(value)
+        return (value_type is self.kind and (self.least is None or value >= self.least)
                 and (not self.choices or value in self.choices))
 
 

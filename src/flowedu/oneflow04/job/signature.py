@@ -19,11 +19,11 @@ from flowedu.oneflow04.job.annotation import (
     DictOf,
     ListOf,
     TupleOf,
-    annotations,
     parameter_tree,
     return_tree,
     show,
 )
+from flowedu.oneflow04.job.annotation import annotations as read_annotations
 from flowedu.oneflow04.job.arguments import check_arguments
 
 
@@ -90,7 +90,7 @@ def job_signature(fn: Function) -> JobSignature:
             [T]. The error is an AssertionError.
     """
     name = fn.__name__
-    parameters, returns = annotations(fn)
+    parameters, returns = read_annotations(fn)
     if _strict and (missing := [p.name for p in parameters if p.annotation is MISSING]):
         raise UnsupportedError(f"{name}: parameter {missing[0]} is not annotated",
                                expected="an annotation on everything, after enable_typing_check()",

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 from datetime import datetime, timedelta
+from typing import Any
 
 from flowedu.core.job.session import default_session
 from flowedu.errors import CheckError
@@ -38,7 +39,8 @@ class CheckPoint:
         Args:
             path: the directory.
         """
-        load_variables(checkpoint.get(_text("CheckPoint.load", path)))
+        values: Any = checkpoint.get(_text("CheckPoint.load", path))        # a dict, because path is a folder
+        load_variables(values)
 
     def init(self) -> None:
         """Start the session, which gives all variables their initial values."""
@@ -87,7 +89,8 @@ class SimpleCheckPointManager:
         if name is None:
             self.save()
         else:
-            load_variables(checkpoint.get(os.path.join(self.root_path, name)))
+            values: Any = checkpoint.get(os.path.join(self.root_path, name))    # a dict, for a folder
+            load_variables(values)
 
     def save(self) -> None:
         """Save all variables into a new checkpoint. Start the session."""

@@ -23,7 +23,8 @@ def choose_variables(optimizer, trainable: Sequence[str]) -> list[tuple[object, 
 
     A CombinedOptimizer has one entry for each of its optimizers.
     """
-    groups, owner = [], {}
+    groups: list[tuple[object, list[str]]] = []
+    owner: dict[str, int] = {}
     for number, part in enumerate(optimizer.parts):
         names = part.variables() if callable(part.variables) else part.variables
         names = list(dict.fromkeys(trainable if names is None else names))
@@ -127,9 +128,10 @@ def _rate(job, optimizer, scheduler: LrScheduler, name: str, step: GraphValue) -
     """Return the learning rate: a value that the host writes before each run, or a blob of the job."""
     if scheduler.lr_lbn is None:
         value = job.graph.host(name, Spec((1,), dt.float32))
+        schedule: LrScheduler | ScheduleByVariable = scheduler
         if optimizer.train_step_lbn is not None:
-            scheduler = ScheduleByVariable(scheduler, job.session, _op_name(optimizer.train_step_lbn))
-        job.rates.append((scheduler, value))
+            schedule = ScheduleByVariable(scheduler, job.session, _op_name(optimizer.train_step_lbn))
+        job.rates.append((schedule, value))
         return value
     what, lbn = type(scheduler).__name__, scheduler.lr_lbn
     tables = job.blobs, job.graph.variables, getattr(job.graph, "inputs", {})

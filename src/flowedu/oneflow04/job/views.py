@@ -13,11 +13,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from flowedu.core.graph.ir import GraphValue
+from flowedu.core.job.blob import JobBlob
 from flowedu.core.job.values import flat, shaped_like
 from flowedu.core.layers.context import unique_name
 from flowedu.core.ops.concat import concat
 from flowedu.core.ops.concat import slice as slice_op
-from flowedu.core.values.blob import BlobDef
 from flowedu.core.values.place import Place, parts
 from flowedu.errors import CheckError, UnsupportedError
 from flowedu.oneflow04.job.blob import ConsistentBlob, MirroredBlob
@@ -57,7 +57,7 @@ class Views:
 
     # ---- a call in the mirrored view
     def apply(self, f: Callable, args: tuple, kwargs: dict, label: str, blob_name: str,
-              given: Sequence[BlobDef]):
+              given: Sequence[JobBlob]):
         places, per_place = self.places(), []
         for i, place in enumerate(places):
             mine = self.context.unwrap(args, kwargs, lambda b, i=i: self.pieces(b)[i])
@@ -68,7 +68,7 @@ class Views:
         return shaped_like(result, blobs)
 
     def _blob(self, values: tuple[GraphValue, ...], name: str, blob_name: str,
-              given: Sequence[BlobDef]) -> BlobDef:
+              given: Sequence[JobBlob]) -> JobBlob:
         for b in given:
             if len(b.values) == len(values) and all(x is y for x, y in zip(b.values, values)):
                 return b
@@ -76,7 +76,7 @@ class Views:
         return MirroredBlob(values, name, blob_name, self.context, dynamic)
 
     # ---- conversions between the views
-    def cast(self, blob: BlobDef) -> BlobDef:
+    def cast(self, blob: JobBlob) -> JobBlob:
         if self.mirrored and isinstance(blob, ConsistentBlob):
             return MirroredBlob(self.pieces(blob), blob.op_name, blob.blob_name, self.context,
                                 blob.is_dynamic)
@@ -84,7 +84,7 @@ class Views:
             return self.consistent(blob)
         return blob
 
-    def pieces(self, blob: BlobDef) -> tuple[GraphValue, ...]:
+    def pieces(self, blob: JobBlob) -> tuple[GraphValue, ...]:
         """Return one value per device: variables and constants are copied to all, data is split along axis 0.
         """
         places = self.places()
@@ -112,7 +112,7 @@ class Views:
                 for i, place in enumerate(places))
         return self._pieces[value]
 
-    def consistent(self, blob: BlobDef) -> ConsistentBlob:
+    def consistent(self, blob: JobBlob) -> ConsistentBlob:
         """Return the blob as one logical value: the values of the devices, joined along axis 0."""
         if isinstance(blob, ConsistentBlob):
             return blob

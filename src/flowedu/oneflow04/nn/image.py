@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from flowedu.core.buffers.tensor_buffer import TensorBuffer
 from flowedu.core.eager.tensor import Tensor
@@ -31,9 +32,10 @@ class Resize(Module):
                  name: str | None = None):
         super().__init__()
         self.name = name
-        self.options = {"target_size": target_size, "min_size": min_size, "max_size": max_size,
-                        "keep_aspect_ratio": keep_aspect_ratio, "resize_side": resize_side,
-                        "channels": channels, "dtype": dtype, "interpolation_type": interpolation_type}
+        self.options: dict[str, Any] = {
+            "target_size": target_size, "min_size": min_size, "max_size": max_size,
+            "keep_aspect_ratio": keep_aspect_ratio, "resize_side": resize_side,
+            "channels": channels, "dtype": dtype, "interpolation_type": interpolation_type}
 
     def forward(self, image_) -> tuple:
         return image.Resize(image_, **self.options)

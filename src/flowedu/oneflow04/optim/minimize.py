@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from flowedu.core.layers.context import current
 from flowedu.core.layers.group import State, UpdateRule
@@ -135,9 +136,7 @@ class Optimizer(Minimizer):
                                 got=repr(master_weights), fix="master_weights=True")
         self.master_weights = master_weights
 
-    @property
-    def parts(self) -> tuple[Optimizer, ...]:
-        return (self,)
+    parts: Any = property(lambda self: (self,))     # an attribute in the other classes
 
     def update_of(self, names: Sequence[str]) -> UpdateRule:
         """Return the update of these variables. A state of suffix "m" is the variable "<name>-m"."""

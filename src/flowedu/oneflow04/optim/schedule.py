@@ -52,7 +52,8 @@ class LrScheduler:
             raise CheckError(f"{what}: a base rate, or the name of a blob",
                              expected="exactly one of base_lr and lr_lbn", got=f"{base_lr!r}, {lr_lbn!r}",
                              fix="leave one of them out")
-        self.base_lr = None if base_lr is None else number(what, "base_lr", base_lr)
+        # None for a CustomScheduler, which has no decay.
+        self.base_lr: Any = None if base_lr is None else number(what, "base_lr", base_lr)
         self.lr_lbn, self.warmup = lr_lbn, warmup
 
     def __call__(self, step: int) -> float:
@@ -307,6 +308,8 @@ class CustomScheduler(LrScheduler):
         lbn: the logical name of the blob, "op/blob".
     """
 
+    lr_lbn: str
+
     def __init__(self, lbn: str):
         if not isinstance(lbn, str):
             raise ArgumentError("CustomScheduler: lbn is not a name",
@@ -347,7 +350,7 @@ def _boundaries(what: str, boundaries: Sequence[int]) -> tuple[int, ...]:
     return out
 
 
-def _numbers(what: str, name: str, values: Sequence[float], length: int) -> tuple[float, ...]:
+def _numbers(what: str, name: str, values: Any, length: int) -> tuple[float, ...]:
     n = len(values) if hasattr(values, "__len__") else "no list"
     if n != length:
         raise CheckError(f"{what}: {name} and boundaries do not fit together", expected=f"{length} {name}",
