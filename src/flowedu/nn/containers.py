@@ -4,7 +4,7 @@ from __future__ import annotations
 import operator
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from flowedu.core.layers.module import Module
 from flowedu.core.values import thread_state as ambient
@@ -218,5 +218,6 @@ class ModuleDict(NamedMembers[Module]):
             raise CallError(f"ModuleDict.update should be called with an iterable of key/value pairs, "
                             f"but got {type(modules).__name__}", expected="a dict of modules",
                             got=repr(modules)[:60], fix="nn.ModuleDict({'name': module})")
-        for key, module in modules.items() if hasattr(modules, "items") else modules:
+        pairs: Any = modules.items() if hasattr(modules, "items") else modules
+        for key, module in pairs:
             self[key] = module

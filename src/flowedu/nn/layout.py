@@ -52,7 +52,7 @@ def count_windows(what: str, sizes: Sequence[int], kernel: Sequence[int], stride
                   pads: Sequence[int], dilations: Sequence[int] | None = None) -> tuple[int, ...]:
     """Return the number of windows along each spatial axis; raise if no window fits."""
     spread = dilations or (1,) * len(sizes)
-    counts = tuple(out_size(n, *pads[2 * i:2 * i + 2], kernel[i], strides[i], spread[i])
+    counts = tuple(out_size(n, pads[2 * i], pads[2 * i + 1], kernel[i], strides[i], spread[i])
                    for i, n in enumerate(sizes))
     if min(counts) < 1:
         raise ShapeError(f"{what}: the window does not fit into the padded input",

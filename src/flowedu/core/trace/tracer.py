@@ -57,7 +57,7 @@ class Tracer:
     """
 
     def __init__(self, name: str, blocks: dict[str, ModuleBlock], paths: dict[int, str],
-                 say: Callable[[int, str], None]):
+                 say: Callable[..., None]):
         self.graph = Graph(name)
         self.blocks = {id(b.origin): b for top in blocks.values()
                        for b in reversed(list(top.walk()))}

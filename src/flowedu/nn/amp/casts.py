@@ -22,7 +22,7 @@ from flowedu.tensor import device
 register_fields(amp=None)             # f(op, inputs): the inputs in the dtypes that the op computes in
 
 KINDS = {"cpu": dt.bfloat16, "cuda": dt.float16}                 # default dtype of each device
-LISTS = {op: listed for listed in (NARROW, WIDE, AS_FIRST, MIXED) for op in listed}
+LISTS: dict[Any, Any] = {op: listed for listed in (NARROW, WIDE, AS_FIRST, MIXED) for op in listed}
 FLOATS = (*HALVES, dt.float32)                                   # float64 is not cast
 
 
@@ -62,7 +62,7 @@ class _Casts:
             return tuple([self._cast(x, dt.float32) if x.dtype in HALVES else x for x in inputs])
         return inputs
 
-    def _narrowed(self, x: TensorBase) -> TensorBase:
+    def _narrowed(self, x: Any) -> Any:
         if not self.keeps or not x.requires_grad or not x.is_leaf:
             return self._cast(x, self.dtype)
         known, records = self.kept.get(id(x)), is_grad_enabled()

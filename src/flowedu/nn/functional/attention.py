@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from flowedu.core.ops import matmul as matmul_ops
 from flowedu.core.ops.concat import concat
@@ -187,7 +188,7 @@ def multi_head_attention_forward(query: Tensor, key: Tensor, value: Tensor, embe
                          expected=f"query (L, N, {embed_dim_to_check}), key and value (S, N, ...)",
                          got=f"{tuple(query.shape)}, {tuple(key.shape)}, {tuple(value.shape)}",
                          fix="a module made with this embed_dim; batch_first=True for (N, L, E)")
-    separate = (q_proj_weight, k_proj_weight, v_proj_weight) if use_separate_proj_weight else None
+    separate: Any = (q_proj_weight, k_proj_weight, v_proj_weight) if use_separate_proj_weight else None
     q, k, v = _projected(query, key, value, in_proj_weight if separate is None else separate, in_proj_bias)
     (length, batch, size), more = q.shape, 0
     if bias_k is not None:

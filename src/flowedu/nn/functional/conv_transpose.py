@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from flowedu.core.ops.concat import slice as slice_op
 from flowedu.core.ops.concat import slice_grad
@@ -98,7 +99,7 @@ def _volume(x: Tensor, w: Tensor, size: Ints, strides: Ints, paddings: Ints, dil
     (n, c, depth), kernel = x.shape[:3], w.shape[2:]
     flat = reshaped(x.permute(0, 2, 1, 3, 4).contiguous(), (n * depth, c, *x.shape[3:]))
     full = max((depth - 1) * strides[0] + dilations[0] * (kernel[0] - 1) + 1, size[0] + paddings[0])
-    total = None
+    total: Any = None
     for tap in range(kernel[0]):
         part = reshaped(w[:, :, tap].contiguous(), (*w.shape[:2], *kernel[1:]))
         y = _plane(flat, part, size[1:], strides[1:], paddings[1:], dilations[1:], groups)

@@ -108,7 +108,7 @@ def _max_pool(n: int) -> Callable[..., Any]:
 
 
 def maxima(x: ValueT, kernel: Ints, strides: Ints, pads: Ints,
-           places: bool = False) -> tuple[ValueT, ValueT | None]:
+           places: bool = False) -> tuple[ValueT, Any]:
     """Return the maxima of the windows of x (n, c, one to three axes), and their positions.
 
     The positions are None if `places` is False.
@@ -132,7 +132,7 @@ def means(x: ValueT, kernel: Ints, strides: Ints, pads: Ints) -> ValueT:
 
 
 def _pooled(op: Op, x: ValueT, kernel: Ints, strides: Ints, pads: Ints,
-            places: bool) -> tuple[ValueT, ValueT | None, ValueT | None]:
+            places: bool) -> tuple[ValueT, Any, Any]:
     """Apply 2-d pooling along one to three axes; return (result, planes' other results, slices').
 
     The maximum of maxima is the maximum, and a mean of means is the mean because all have the same number of
@@ -154,7 +154,7 @@ def _pooled(op: Op, x: ValueT, kernel: Ints, strides: Ints, pads: Ints,
     return reshaped(y, (b, c, y.shape[2], h, w)), index, over
 
 
-def _plane(op: Op, x: ValueT, kernel: Ints, strides: Ints, pads: Ints) -> tuple[ValueT, ValueT | None]:
+def _plane(op: Op, x: ValueT, kernel: Ints, strides: Ints, pads: Ints) -> tuple[ValueT, Any]:
     y = op.call((x,), (kernel, strides, pads))
     return y if op is max_pool2d_op else (y, None)
 
@@ -169,7 +169,7 @@ def _dilated(x: Tensor, kernel: Ints, strides: Ints, pads: Ints, dilations: Ints
     rows = reshaped(windows, (*shape, math.prod(kernel)))
     place = cast(argmax(rows, axis=2 + n), dt.int64)
     y = reshaped(dim_gather(rows, reshaped(place, (*shape, 1)), axis=2 + n), shape)
-    index = None
+    index: Any = None
     # Of each axis: where its window begins and the step inside it.
     for i in range(n):
         behind = math.prod(kernel[i + 1:])

@@ -6,6 +6,7 @@ import itertools
 import warnings
 from collections.abc import Sequence
 from math import prod
+from typing import Any
 
 from flowedu.core.ops.concat import concat
 from flowedu.core.ops.concat import slice as slice_op
@@ -123,7 +124,7 @@ def grid_sample(input: Tensor, grid: Tensor, mode: str = "bilinear", padding_mod
     low = [floor(a.detach()) for a in at]
     weights = [_cubic(a - b) if mode == "bicubic" else [(0, 1 - (a - b)), (1, a - b)]
                for a, b in zip(at, low)]
-    total = None
+    total: Any = None
     for taps in itertools.product(*weights):
         places = [b + float(step) for b, (step, _) in zip(low, taps)]
         if mode == "bicubic":                                              # each of the 16 pixels separately
@@ -167,7 +168,8 @@ def _read(image: Tensor, places: Sequence[Tensor]) -> Tensor:
     """Return image (N, C, ...) at integer positions along its axes, each (N, ...), with 0 outside."""
     n, c, *sizes = image.shape
     out = tuple(places[0].shape)
-    inside, flat = None, None
+    inside: Any = None
+    flat: Any = None
     for at, m in zip(places, sizes):
         here = E.logical_and(E.ge(at, scalar(0.0, at.dtype)), E.le(at, m - 1.0))
         inside = here if inside is None else E.logical_and(inside, here)

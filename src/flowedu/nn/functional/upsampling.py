@@ -140,7 +140,7 @@ def _cubic(x: Tensor, axis: int, out: int, factor: float, corners: bool) -> Tens
         at = _positions(x.shape[axis], out, factor, corners, dt.float64)
     first = floor(at)
     t = at - first
-    total = None
+    total: Any = None
     for k in (-1, 0, 1, 2):
         d = abs_op(t - float(k))                      # the distance to that neighbour
         weight = ((a + 2) * d - (a + 3)) * d * d + 1 if k in (0, 1) else ((d - 5) * d + 8) * d * a - 4 * a

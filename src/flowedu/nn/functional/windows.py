@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from flowedu.core.ops.concat import slice as slice_op
 from flowedu.core.ops.concat import slice_grad
@@ -91,7 +92,7 @@ def fold(input: Tensor, output_size: int | Sequence[int], kernel_size: int | Seq
                          got=str(tuple(input.shape)), fix="the arguments that unfold was called with")
     b, c = x.shape[0], x.shape[1] // taps
     x = reshaped(x, (b, c, *kernel, *out))
-    total = None
+    total: Any = None
     for i in range(kernel[0]):
         for j in range(kernel[1]):
             part = reshape(slice_op(x, start=(0, 0, i, j, 0, 0), stop=(b, c, i + 1, j + 1, *out),

@@ -42,8 +42,6 @@ class IdentityKey:
     def __eq__(self, other) -> bool:
         return type(other) is IdentityKey and self.value is other.value
 
-    __hash__ = None
-
 
 def fingerprint(x, depth: int = 4):
     """Return a fingerprint of x: the value of a number, string, or container, or the identity of x."""

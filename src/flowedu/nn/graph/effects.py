@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 import numpy as np
 
@@ -48,7 +49,7 @@ def _keep(tracer, path: str, old: Tensor | None, new: Tensor) -> None:
         tracer.write(old, new)
 
 
-_GRADIENT = TensorBase.grad                    # the attribute of the class
+_GRADIENT: Any = TensorBase.grad               # the attribute of the class
 
 
 def _is_lazy(t: Tensor | None) -> bool:

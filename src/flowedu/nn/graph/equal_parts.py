@@ -8,6 +8,7 @@ chapter 6.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from flowedu.core.ops.axes import parse
 from flowedu.core.ops.define import Op
@@ -77,9 +78,10 @@ def split_equally(op: Op, specs: Sequence[Spec], attrs: tuple, layouts: Layouts,
     parts = [_part(value, layout, k) for layout, value in zip(layouts, values)]
     special = extra(op, specs, attrs).get(layouts)
     size = split[0][1][split[0][0]] // k if split else 0
-    calls = [device_call(call, tuple(parts[:len(specs)]), tuple(parts[len(specs):]), special,
-                         (i * size, (i + 1) * size))
-             for i in range(k if special else 1)]
+    calls: list[Any] = [
+        device_call(call, tuple(parts[:len(specs)]), tuple(parts[len(specs):]), special,
+                    (i * size, (i + 1) * size))
+        for i in range(k if special else 1)]
     return None if None in calls else calls
 
 

@@ -9,10 +9,10 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any, SupportsIndex
 
 from flowedu.core.layers.group import BaseOptimizer
 from flowedu.core.trace import graph as core
-from flowedu.core.trace.compiled import CompiledGraph
 from flowedu.core.values import thread_state as ambient
 from flowedu.errors import ArgumentError, CallError, CheckError, GraphError
 from flowedu.errors.once import inert, say_once
@@ -92,7 +92,7 @@ class Graph(core.TracedGraph):
     def __setattr__(self, name: str, value) -> None:
         super().__setattr__(name, unwrap(value))
 
-    def __reduce_ex__(self, protocol: int):
+    def __reduce_ex__(self, protocol: SupportsIndex):
         """Refuse copy.copy, copy.deepcopy, and pickle: a compiled graph belongs to its modules and its memory."""
         raise GraphError(f"nn.Graph {self.name} cannot be copied or pickled",
                          expected="one graph for its modules",
@@ -138,10 +138,10 @@ class Graph(core.TracedGraph):
                              fix="make another graph")
         object.__setattr__(self, "_scaler", grad_scaler)
 
-    def handle(self, block: GraphModule) -> ProxyModule:
+    def handle(self, block: Any) -> ProxyModule:
         return ProxyModule(block)
 
-    def _compile(self, *args, **kwargs) -> CompiledGraph:
+    def _compile(self, *args, **kwargs) -> Any:
         for block in self._blocks.values():
             refresh(block)
         with no_collection():
@@ -150,7 +150,7 @@ class Graph(core.TracedGraph):
             print(f"{self.name} with operators:", describe(self, stacks=self._level >= 3), sep="\n")
         return compiled
 
-    def _recompile_if_changed(self, compiled: CompiledGraph, args: tuple, kwargs: dict) -> CompiledGraph:
+    def _recompile_if_changed(self, compiled: Any, args: tuple, kwargs: dict) -> Any:
         """Return the compiled graph, or that of a new trace if the state that build read has changed.
 
         Optimizers keep their states, and the reason is printed on stderr.
@@ -205,7 +205,7 @@ class Graph(core.TracedGraph):
         for block in self._blocks.values():
             block.debug(self._level)
 
-    def _say(self, level: int, text: str, block: GraphModule | None = None) -> None:
+    def _say(self, level: int, text: str, block: Any = None) -> None:
         if (self._level if block is None else block.debug_level) >= level:
             print(text if text.startswith(("(", "[")) else f"(GRAPH:{self.name}:{self.class_name}) {text}")
 
@@ -304,7 +304,7 @@ class Graph(core.TracedGraph):
         from flowedu.show.graph import graph_svg
         return None if self._compiled is None else graph_svg(self._compiled)
 
-    def _need_compiled(self, what: str) -> CompiledGraph:
+    def _need_compiled(self, what: str) -> Any:
         if self._compiled is None:
             raise GraphError(f"{what}: graph {self.name} is not compiled yet",
                              expected="a graph that was called once",

@@ -7,6 +7,7 @@ trace.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import SupportsIndex
 
 from flowedu.core.eager.tensor import Tensor
 from flowedu.core.layers.module import Module
@@ -121,7 +122,7 @@ class ProxyModule:
     def __call__(self, *args, **kwargs):
         return self._block.origin(*args, **kwargs)
 
-    def __reduce_ex__(self, protocol: int):
+    def __reduce_ex__(self, protocol: SupportsIndex):
         """Copy and pickle the module."""
         return unwrap, (self._block.origin,)
 
@@ -196,7 +197,7 @@ class ProxyTensor:
             return self._handle if issubclass(args[0], GraphTensor) else self._tensor
         return self._tensor.to(*args, **kwargs)
 
-    def __reduce_ex__(self, protocol: int):
+    def __reduce_ex__(self, protocol: SupportsIndex):
         """Copy and pickle the tensor."""
         return unwrap, (self._tensor,)
 

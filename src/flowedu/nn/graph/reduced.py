@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import isclose
+from typing import Any
 
 from flowedu.core.graph.ir import GraphValue, Node
 from flowedu.core.ops.concat import concat
@@ -57,7 +58,8 @@ class LossSplit:
             return self.rows.factor(v)
         if v not in self.trained:
             return None
-        op, inputs = v.node.op, v.node.inputs
+        node: Any = v.node
+        op, inputs = node.op, node.inputs
         if op in TERMS:
             scales = {self.scale(x) for x in inputs}
             return scales.pop() if len(scales) == 1 else None
@@ -105,9 +107,10 @@ class LossSplit:
             fix="move the op outside the graph, or leave accumulation out")
 
     def _not_linear(self, v: GraphValue) -> UnsupportedError:
+        node: Any = v.node
         return UnsupportedError(
-            f"{self.setting}: the loss goes through {v.node.op.name} after the sum over rows, so the loss "
-            f"of the batch does not follow from those of its micro-batches", got=v.name, at=v.node.line,
+            f"{self.setting}: the loss goes through {node.op.name} after the sum over rows, so the loss "
+            f"of the batch does not follow from those of its micro-batches", got=v.name, at=node.line,
             expected="a sum or mean over rows, also divided by a count of labels; times numbers; a sum "
             "of such", fix="apply the op before the mean or sum, or leave accumulation out")
 
@@ -122,7 +125,7 @@ class LossSplit:
             return _times(table.get(v, v), factor / self.k)
         if state != DERIVED:
             return _times(table.get(v, v), factor)
-        node = v.node
+        node: Any = v.node
         if v not in self.trained:
             return self.make_whole(v) * (1 / self.k)
         if node.op in TERMS:
@@ -144,7 +147,8 @@ class LossSplit:
                 parts = [self._copy(v, i) for i in range(self.k)]
                 self.wholes[v] = _times(sum(parts[1:], parts[0]), factor)
             else:
-                self.wholes[v] = self._call(v.node, [self.make_whole(x) for x in v.node.inputs])
+                node: Any = v.node
+                self.wholes[v] = self._call(node, [self.make_whole(x) for x in node.inputs])
         return self.wholes[v]
 
     def _copy(self, v: GraphValue, i: int) -> GraphValue:
@@ -153,15 +157,15 @@ class LossSplit:
         if self.rows.state(v) == SAME or i == 0:
             return v
         if v not in known:
-            if v.node.op.random:
+            node: Any = v.node
+            if node.op.random:
                 raise UnsupportedError(f"{self.setting}: the loss is divided by a count of random numbers, "
                                        f"which each micro-batch draws in its turn",
                                        expected="counts of inputs", got=v.name,
-                                       at=v.node.line,
+                                       at=node.line,
                                        fix="draw them outside the graph, and pass them as an input")
-            outputs = self.tracer.append(v.node.op, tuple(self._copy(x, i) for x in v.node.inputs),
-                                         v.node.attrs)
-            known.update(zip(v.node.outputs, outputs))
+            outputs = self.tracer.append(node.op, tuple(self._copy(x, i) for x in node.inputs), node.attrs)
+            known.update(zip(node.outputs, outputs))
         return known[v]
 
     def _call(self, node: Node, inputs: Sequence[GraphValue]) -> GraphValue:

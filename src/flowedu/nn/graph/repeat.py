@@ -4,6 +4,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Sequence
 from math import isclose
+from typing import Any
 
 import numpy as np
 
@@ -91,7 +92,7 @@ class RepeatingCompiled(LoggingCompiled):
         xs = [x for _, x in io.leaves("", args, kwargs) if isinstance(x, Tensor)]
         self.batch_parts = self.tracer.placing.batch_parts(xs, self.owner.config.accumulation)
         self.cuts: list[list[GraphValue]] = []
-        self.call: tuple | None = (args, kwargs, get_seeds())
+        self.call: Any = (args, kwargs, get_seeds())      # None after differentiate
         return super()._enter(args, kwargs)
 
     def prepare_input(self, value: GraphValue) -> GraphValue:
@@ -111,7 +112,8 @@ class RepeatingCompiled(LoggingCompiled):
                                         k) if k > 1 else [
                                             ({}, self._once(wanted))]
         self.call = None                                  # the graph does not keep the batch alive
-        self.fetched = [self._losses() if self.made and v is self.tracer.goal[0] else self.gather_batch(v)
+        loss = self.tracer.goal[0] if self.tracer.goal else None
+        self.fetched = [self._losses() if self.made and v is loss else self.gather_batch(v)
                         for v in self.fetched]
         with self.tracer.raw():
             total = self.parts[0][1][:len(targets)]
@@ -143,8 +145,9 @@ class RepeatingCompiled(LoggingCompiled):
         if loss is None or not self.cuts:
             self.scale = 1.0 / k
             return plain
-        last_cut = max(self.graph.nodes.index(v.node) for slices in self.cuts for v in slices)
-        split = LossSplit(self, self.graph.nodes[last_cut + 1:], self._trace_whole(), targets)
+        nodes: list[Any] = self.graph.nodes
+        last_cut = max(nodes.index(v.node) for slices in self.cuts for v in slices)
+        split = LossSplit(self, nodes[last_cut + 1:], self._trace_whole(), targets)
         scale, self.scale = split.scale(loss), split.seed_scale(loss, gradient)
         if scale is None or loss.spec.size == 1 and not isclose(scale, 1.0) and not isclose(scale, 1.0 / k):
             return anew

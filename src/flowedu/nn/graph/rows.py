@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import isclose, prod
+from typing import Any
 
 import numpy as np
 
@@ -16,7 +17,6 @@ from flowedu.core.graph.ir import GraphValue, Node
 from flowedu.core.ops.concat import concat
 from flowedu.core.ops.elementwise import div
 from flowedu.core.ops.view import constant, reshape
-from flowedu.core.sbp.sbp import split_axis
 from flowedu.nn.graph.equal_parts import keeps_factors, output_layouts, split_equally
 from flowedu.nn.modules.norm import _BatchNorm
 
@@ -70,7 +70,7 @@ class RowAnalysis:
         """
         parted: Node | None = None
         for i, node in enumerate(nodes):
-            other = others[i] if i < len(others) else None
+            other: Any = others[i] if i < len(others) else None
             if parted is None and not self._correspond(node, other):
                 parted = node
             if parted is not None:
@@ -119,7 +119,7 @@ class RowAnalysis:
             return
         found = self._find_states(node, other, states)
         factor = None if found is None else self._pull_factor(node)
-        if factor is not None and self._arrange(node, other, states, found):
+        if found is not None and factor is not None and self._arrange(node, other, states, found):
             for y, state in zip(node.outputs, found):
                 self._enter_state(node, y, state, factor)
         elif normalizes:
@@ -158,7 +158,7 @@ class RowAnalysis:
         op, specs, inputs = node.op, [x.spec for x in other.inputs], tuple(states)
         outs = tuple(y.spec for y in node.outputs)
         for layouts in output_layouts(op, specs, other.attrs, inputs):
-            split = [split_equally(op, specs, other.attrs, inputs + layouts, k) for k in self.counts]
+            split: list[Any] = [split_equally(op, specs, other.attrs, inputs + layouts, k) for k in self.counts]
             if None in split:
                 continue
             if all(p.op is op and p.attrs == attrs and p.outs == outs for p in split[0]) and all(
@@ -175,20 +175,20 @@ class RowAnalysis:
             return states[:1]
         if node.op is not reshape or states[0][0] != "S":
             return None
-        x, y, axis = other.inputs[0].shape, other.outputs[0].shape, split_axis(states[0])
+        x, y, axis = other.inputs[0].shape, other.outputs[0].shape, _row_axis(states[0])
         for i in range(axis):
             lead = prod(x[:i])
             for j in (j for j in range(len(y)) if prod(y[:j]) == lead):
                 tail, left = divmod(y[j], prod(x[i:axis + 1]))
                 if tail and not left and node.outputs[0].shape == (*y[:j], y[j] // self.k, *y[j + 1:]):
-                    sizes = self._blocks_of(node.inputs[0], states[0]) or (x[axis],)
-                    self.blocks[node.outputs[0]] = tuple(n * tail for n in sizes) * prod(x[i:axis])
+                    blocks = self._blocks_of(node.inputs[0], states[0]) or (x[axis],)
+                    self.blocks[node.outputs[0]] = tuple(n * tail for n in blocks) * prod(x[i:axis])
                     return [f"S{j}"]
         return None
 
     def _blocks_of(self, x: GraphValue, state: str) -> tuple[int, ...]:
         known = self.blocks.get(x)
-        return (self.pairs[x].shape[split_axis(state)],) if known is None else known
+        return (self.pairs[x].shape[_row_axis(state)],) if known is None else known
 
     def _arrange(self, node: Node, other: Node, states: Sequence[str], found: Sequence[str]) -> bool:
         """Enter the blocks of the outputs; return False if those of the inputs differ."""
@@ -201,7 +201,7 @@ class RowAnalysis:
         for y, z, state in zip(node.outputs, other.outputs, found):
             if state[0] != "S":
                 continue
-            size = z.shape[split_axis(state)]
+            size = z.shape[_row_axis(state)]
             if not known:                              # equal rows, or random numbers
                 self.blocks[y] = ()
                 continue
@@ -229,7 +229,8 @@ class RowAnalysis:
         if any(node.attrs[node.op.attr_index[n]] != other.attrs[node.op.attr_index[n]] for n in names):
             return None
         found = [self._find_grown_axis(y, z) for y, z in zip(node.outputs, other.outputs)]
-        return None if None in found else found
+        axes = [state for state in found if state is not None]
+        return axes if len(axes) == len(found) else None
 
     def _find_grown_axis(self, y: GraphValue, z: GraphValue) -> str | None:
         """Return "S<axis>" if z has k times the rows of y, SAME for equal shapes, or else None."""
@@ -261,6 +262,11 @@ class RowAnalysis:
                 for i in at:
                     factors[i] = 1.0
         return total if all(f == 1.0 for f in factors) else None
+
+
+def _row_axis(state: str) -> int:
+    """Return the axis of the state "S<axis>"."""
+    return int(state[1:])
 
 
 def _ratio(a, b) -> float | None:

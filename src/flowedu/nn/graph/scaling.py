@@ -51,6 +51,7 @@ class ScalingCompiled(RepeatingCompiled):
     """Compiled graph that may have a scaler."""
 
     tracer_type = ScalingTracer
+    tracer: ScalingTracer
 
     def _check_goal(self) -> None:
         super()._check_goal()

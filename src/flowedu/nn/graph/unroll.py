@@ -40,11 +40,15 @@ class Checkpoint:
     """
 
     def __init__(self, tracer):
-        self.tracer, self.nodes, self.copies = tracer, [], None
+        self.tracer = tracer
+        self.nodes: list[Node] = []
+        self.copies: dict[Node, Recomputed] | None = None
 
     def again(self, node: Node) -> Recomputed:
         if self.copies is None:
-            self.copies, table, entered = {}, {}, {}
+            self.copies = {}
+            table: dict[GraphValue, GraphValue] = {}
+            entered: dict[GraphValue, GraphValue] = {}
             for old in self.nodes:
                 inputs = tuple(table[x] if x in table else self._enter(x, entered) for x in old.inputs)
                 outputs = self.tracer.append(old.op, inputs, old.attrs,
@@ -92,7 +96,8 @@ def _rows(tracer, value: GraphValue, axis: int, n: int, i: int) -> GraphValue:
 
 def repeat_forward(tracer, nodes: Sequence[Node], table: dict[GraphValue, GraphValue]) -> list[Node]:
     """Append `nodes` again with inputs from `table`, add their outputs to it, and return the new nodes."""
-    made, checkpoints = [], {}
+    made = []
+    checkpoints: dict[Checkpoint, Checkpoint] = {}       # of the first forward pass -> of this one
     for old in nodes:
         tracer.scope[:] = [tracer.owner[old]] if tracer.owner.get(old) else []
         outputs = tracer.append(old.op, tuple(table.get(x, x) for x in old.inputs), old.attrs)

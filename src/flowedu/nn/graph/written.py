@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from typing import Any
 
 import numpy as np
 
@@ -40,7 +41,7 @@ class WatchfulTracer(ScalingTracer):
     def __init__(self, *args):
         super().__init__(*args)
         # {current value of a variable: the variable}, of `written`
-        self.origin: dict[GraphValue, GraphValue] = {}
+        self.origin: dict[Any, GraphValue] = {}
         self.versions: dict[GraphValue, list[GraphValue]] = {}   # {variable: every value written to it}
 
     def call_unregistered(self, module, args: tuple, kwargs: dict):
@@ -81,7 +82,8 @@ class Attribute:
 
     def __init__(self, module: Module, name: str, own: Tensor | None, out: Tensor | None,
                  in_place: bool = False):
-        self.module, self.name, self.own = module, name, own
+        self.module, self.name = module, name
+        self.own: Any = own
         self.out, self.in_place = out, in_place
 
     def enter(self) -> None:
@@ -112,8 +114,10 @@ class WritingCompiled(ScalingCompiled):
 
     tracer_type = WatchfulTracer
 
+    tracer: WatchfulTracer
     plain: bool
     alone: bool
+    stamp: Any
 
     def __init__(self, owner, args: tuple, kwargs: dict):
         check_members(owner._optimizers, owner._paths())
@@ -196,7 +200,7 @@ class WritingCompiled(ScalingCompiled):
     def make_result(self, out: list, args: tuple, kwargs: dict):
         result = super().make_result(out, args, kwargs)
         if self.exits:
-            xs = [x for _, x in io.leaves("", args, kwargs)]
+            xs: list[Any] = [x for _, x in io.leaves("", args, kwargs)]
             for number, position in self.exits:
                 put(xs[number], out[self.where[position]])
         if self.rebound:
@@ -227,7 +231,7 @@ class WritingCompiled(ScalingCompiled):
         Raises:
             GradientError, UnsupportedError: a tensor has a history, or shares memory that the graph reads.
         """
-        xs = [x for _, x in io.leaves("", args, kwargs)] if self.exits else []
+        xs: list[Any] = [x for _, x in io.leaves("", args, kwargs)] if self.exits else []
         for number, _ in self.exits:
             name, x = self.entrances[number][0], xs[number]
             if x.requires_grad:
@@ -256,7 +260,7 @@ class WritingCompiled(ScalingCompiled):
                     else:
                         del module.__dict__[name]
 
-    def _attributes(self) -> list[tuple[Module, str, object, dict]]:
+    def _attributes(self) -> list[tuple[Module, str, Any, dict]]:
         """Return (module, name, current value, {name: value before build ran}) of all attributes of modules.
         """
         return [(module, name, x,

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from flowedu.core.eager.tensor import Tensor
 from flowedu.core.values import dtype as dt
@@ -11,6 +12,10 @@ from flowedu.tensor import memory_format as formats
 
 class Convertible:
     """Methods of Module that convert its tensors; the tensors stay the same objects."""
+
+    # Methods of Module.
+    modules: Callable[..., Any]
+    zero_grad: Callable[..., None]
 
     def _apply(self, fn: Callable[[Tensor], Tensor]) -> Convertible:
         """Replace the memory of every parameter, gradient, and buffer by that of fn(tensor)."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 import itertools
 from collections import OrderedDict
 from collections.abc import Callable
+from typing import Any
 
 from flowedu.core import extensions
 from flowedu.core.values import thread_state as ambient
@@ -104,6 +105,8 @@ def _pair(got):
 
 class Hooked:
     """Methods of Module that register hooks."""
+
+    _hooks: Any                                          # Hooks, or None before the first registration
 
     def _hook(self, kind: str, hook: Callable, **options) -> RemovableHandle:
         if not callable(hook):

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from flowedu.core.eager.tensor import Tensor
 from flowedu.core.layers.module import Module, name_of
@@ -12,6 +13,15 @@ from flowedu.errors import DTypeError, MissingAttributeError, NameKeyError
 
 class Registering:
     """Methods of Module that use names or paths."""
+
+    # Attributes and methods of Module.
+    _parameters: dict[str, Any]
+    _buffers: dict[str, Any]
+    _modules: dict[str, Any]
+    _non_persistent_buffers_set: set[str]
+    _need_init: Callable[[str], None]
+    children: Callable[..., Any]
+    parameters: Callable[..., Any]
 
     def _check_name(self, what: str, kind: str, name, table: dict) -> None:
         self._need_init(what)
@@ -98,7 +108,7 @@ class Registering:
         Raises:
             MissingAttributeError (an AttributeError): no such module.
         """
-        module = self
+        module: Any = self
         for name in target.split(".") if target else ():
             child = module._modules.get(name) if isinstance(module, Module) else None
             if child is None:
@@ -141,11 +151,13 @@ class Registering:
         """Call fn(module) for every descendant and then for the module itself; return the module."""
         for child in self.children():
             child.apply(fn)
-        fn(self)
-        return self
+        module: Any = self
+        fn(module)
+        return module
 
     def requires_grad_(self, requires_grad: bool = True) -> Module:
         """Set requires_grad of all parameters and return the module."""
         for p in self.parameters():
             p.requires_grad = requires_grad
-        return self
+        module: Any = self
+        return module

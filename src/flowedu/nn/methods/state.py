@@ -5,6 +5,7 @@ import itertools
 import types
 from collections import OrderedDict, namedtuple
 from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 import numpy as np
 
@@ -53,7 +54,13 @@ class Stateful:
     """
 
     _version: int = 1
-    _state_hooks = None                                  # {kind: {id: function}}
+    _state_hooks: Any = None                             # {kind: {id: function}}
+
+    # Attributes of Module.
+    _parameters: dict[str, Any]
+    _buffers: dict[str, Any]
+    _modules: dict[str, Any]
+    _non_persistent_buffers_set: set[str]
 
     # ---- saving
     def state_dict(self, destination: dict | None = None, prefix: str = "",
@@ -72,8 +79,9 @@ class Stateful:
         """
         keep_vars = defaults.live if keep_vars is None else keep_vars
         if destination is None:
-            destination = OrderedDict()
-            destination._metadata = OrderedDict()
+            created: Any = OrderedDict()
+            created._metadata = OrderedDict()
+            destination = created
         if hasattr(destination, "_metadata"):
             destination._metadata[prefix[:-1]] = {"version": self._version}
         for hook in self._hooks_of("state_pre"):
@@ -135,8 +143,10 @@ class Stateful:
                             got=type(state_dict).__name__,
                             fix="pass model.state_dict(), or what flow.load gave")
         metadata = getattr(state_dict, "_metadata", {})
-        state, missing = dict(state_dict), []
-        unexpected, errors = [], []
+        state = dict(state_dict)
+        missing: list[str] = []
+        unexpected: list[str] = []
+        errors: list[str] = []
 
         def load(module, prefix):
             facts = {"assign": assign, **metadata.get(prefix[:-1], {})}

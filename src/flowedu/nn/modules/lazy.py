@@ -5,6 +5,7 @@ After its first call, a lazy layer is an ordinary layer.
 from __future__ import annotations
 
 import inspect
+from typing import Any
 
 from flowedu.core.layers.module import Module
 from flowedu.core.layers.parameter import Parameter
@@ -14,8 +15,10 @@ from flowedu.nn.modules import conv, linear, norm
 from flowedu.nn.modules.linear import new_parameter
 from flowedu.tensor import Tensor
 
+_ParameterType: Any = type(Parameter)
 
-class _Shapeless(type(Parameter)):
+
+class _Shapeless(_ParameterType):
     """Metaclass that lets UninitializedParameter be constructed without data."""
 
     def __call__(cls, requires_grad: bool = True, device=None, dtype=None):
@@ -46,7 +49,8 @@ class UninitializedParameter(Parameter, metaclass=_Shapeless):
 
     def _become(self, p: Tensor) -> None:
         self.data = p.detach()
-        self.__class__ = Parameter
+        parameter: Any = self
+        parameter.__class__ = Parameter
 
     def __deepcopy__(self, memo):
         return memo.setdefault(id(self), type(self)(self.requires_grad, self.device, self.dtype))
@@ -130,7 +134,7 @@ class LazyModule(Module):
         return ", ".join(f"{name}={value!r}" for name, value in self.given.items() if value is not None)
 
 
-def _lazy(layer: type, **defaults) -> type:
+def _lazy(layer: Any, **defaults) -> type:
     """Return the lazy version of a layer class. `defaults` replaces default values of its arguments."""
     parameters = list(inspect.signature(layer.__init__).parameters.values())[2:]
     parameters = [p.replace(default=defaults.get(p.name, p.default)) for p in parameters]
@@ -138,7 +142,7 @@ def _lazy(layer: type, **defaults) -> type:
     def forward(self, *inputs, **options):
         return self.first(*inputs, **options)
 
-    forward.__signature__ = inspect.signature(layer.forward)
+    forward.__dict__["__signature__"] = inspect.signature(layer.forward)
     return type(f"Lazy{layer.__name__}", (LazyModule, layer), {
         "layer": layer, "__signature__": inspect.Signature(parameters), "__module__": __name__,
         "forward": forward,
@@ -146,7 +150,7 @@ def _lazy(layer: type, **defaults) -> type:
                    f"{_describe_arguments(layer)}"})
 
 
-def _describe_arguments(layer: type) -> str:
+def _describe_arguments(layer: Any) -> str:
     """Return the section `Args:` of the layer's docstring without its first argument."""
     _, heading, rest = inspect.cleandoc(layer.__doc__).partition("Args:\n")
     first_argument, _, others = rest.partition("\n\n")[0].partition("\n")

@@ -221,7 +221,8 @@ class Embedding(Module):
             raise ShapeError(
                 "Embedding.from_pretrained: Embeddings parameter is expected to be 2-dimensional",
                 expected="(rows, size)", got=str(tuple(embeddings.shape)), fix="embeddings.reshape(rows, -1)")
-        layer = cls(*embeddings.shape, padding_idx=padding_idx, _weight=embeddings, **options)
+        rows, size = embeddings.shape
+        layer = cls(rows, size, padding_idx=padding_idx, _weight=embeddings, **options)
         layer.weight.requires_grad = not freeze
         return layer
 

@@ -222,6 +222,8 @@ class SyncBatchNorm(_BatchNorm):
 class _InstanceNorm(_Norm):
     """Base class of the instance norm layers."""
 
+    momentum: float
+
     def __init__(self, num_features: int, eps: float = 1e-5, momentum: float = 0.1, affine: bool = False,
                  track_running_stats: bool = False, device=None, dtype=None, *, bias: bool = True):
         super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias)

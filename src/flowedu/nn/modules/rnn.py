@@ -56,8 +56,9 @@ class _Recurrent(Module):
         for k in range(num_layers):
             for way in range(ways):
                 end = f"_l{k}" + ("_reverse" if way else "")
-                shapes = {"weight_ih": (gates, input_size if k == 0 else real * ways),
-                          "weight_hh": (gates, real)}
+                shapes: dict[str, tuple[int, ...]] = {
+                    "weight_ih": (gates, input_size if k == 0 else real * ways),
+                    "weight_hh": (gates, real)}
                 shapes |= {"bias_ih": (gates,), "bias_hh": (gates,)} if bias else {}
                 shapes |= {"weight_hr": (proj_size, hidden_size)} if proj_size else {}
                 for what, shape in shapes.items():
@@ -233,7 +234,8 @@ class LSTM(_Recurrent):
         self._build(input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional,
                     proj_size, device, dtype)
 
-    def forward(self, input: Tensor, hx: tuple[Tensor, Tensor] | None = None):
+    # The state of an LSTM is a pair; that of the other layers is one tensor.
+    def forward(self, input: Tensor, hx: tuple[Tensor, Tensor] | None = None):  # type: ignore[override]
         return self._run(input, hx)
 
 

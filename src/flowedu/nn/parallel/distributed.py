@@ -10,8 +10,8 @@ same order, even if they use different parameters.
 """
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Protocol
+from collections.abc import Sequence
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -60,7 +60,7 @@ class Bucket:
         self.params = list(params)
         self.flat = np.empty(sum(p.numel() for p in params), params[0].dtype.numpy)
         self.missing: set[int] = set()
-        self.arrive: Callable[[], np.ndarray] | None = None
+        self.arrive: Any = None                              # the function that waits for the sum, while it runs
 
     def parts(self):
         """Yield (parameter, its part of `flat`)."""
@@ -181,7 +181,7 @@ def attach(module: Module, broadcast_buffers: bool, broadcast_parameters: bool,
                              expected="float32 or float64", got=repr(p.dtype), fix="module.float()")
     if len(engine.owned) > 1 or engine.size == 1:            # every rank has the same gradient
         return None
-    comm = engine.comm(engine.rank)
+    comm: Any = engine.comm(engine.rank)
     _check_same(comm, module)
     if broadcast_parameters:
         _broadcast(comm, [*module.parameters(), *module.buffers()])

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from flowedu.core.layers.module import Module
 from flowedu.core.layers.parameter import Parameter
@@ -78,7 +79,7 @@ class ParametrizationList(ModuleList):
                 self._register(f"original{i}", Parameter(part, original.requires_grad) if wanted else part,
                                wanted)
 
-    def _register(self, name: str, t: Tensor, wanted: bool) -> None:
+    def _register(self, name: str, t: Any, wanted: bool) -> None:
         (self.register_parameter if wanted else self.register_buffer)(name, t)
 
     def originals(self) -> list[Tensor]:

@@ -98,15 +98,15 @@ def remove_spectral_norm(module: Module, name: str = "weight") -> Module:
 
 
 def _plain(module: Module, name: str, *parts: str) -> Module:
-    *parts, what = parts
-    if parts[0] not in module._parameters:
+    *names, what = parts
+    if names[0] not in module._parameters:
         raise NameKeyError(f"{what} of '{name}' not found in {type(module).__name__}",
                            expected=f"{what}(module)",
                            got=", ".join(module._parameters), fix=f"{what} it first")
     with no_grad():
         value = getattr(module, name).detach().clone()
     uncomputed(module, name)
-    for part in parts:
+    for part in names:
         delattr(module, part)
     module.register_parameter(name, Parameter(value))
     return module
