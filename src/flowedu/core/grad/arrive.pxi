@@ -4,8 +4,8 @@
 @cython.freelist(4)
 cdef class Sinks:
     """Destinations of the gradients of one backward pass."""
-    # None: every leaf. Else {id of leaf or (id of node, output): indices in targets and results}
-    cdef dict wanted
+    # {id of a leaf, or (id of a node, output number): indices in `targets` and `results`}
+    cdef dict wanted             # None if all leaves get their gradients
     cdef list targets, results
     cdef dict waiting            # None, or sums for leaves with hooks; see count_hooked_leaves
     cdef bint into_grad, create_graph

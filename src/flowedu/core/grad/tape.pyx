@@ -79,7 +79,7 @@ cdef int process_node(Sinks sinks, TapeNode n) except -1:
     grads = compute_gradients(n, douts, sinks) if n.hooks is None and filled.watch is None else \
         compute_hooked_gradients(n, douts, sinks)
     n.grads = None
-    for leaves in range(2):                      # nodes first: leaves then copy shared gradients
+    for leaves in range(2):                     # leaves last: they copy gradients shared with nodes
         for i in range(len(n.edges)):
             e = n.edges[i]
             if e is not None and (type(e) is not TapeNode) == leaves:

@@ -27,7 +27,7 @@ from flowedu.core.graph.devices import need_cpu
 from flowedu.core.graph.memory import arena_out_of_memory
 from flowedu.core.eager.dispatch import get_num_threads, index_error
 
-register_fields(plans=0)     # number of plans with Python kernels that the thread is running
+register_fields(plans=0)     # number of running plans of the thread that may call Python code
 cnp.import_array()
 
 cdef extern from "Python.h":

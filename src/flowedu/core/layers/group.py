@@ -60,5 +60,5 @@ class BaseOptimizer:
         raise NotImplementedError(f"{type(self).__name__}.update_of is not defined")
 
     def clipping_of(self, group: Mapping[str, Any]) -> Any:
-        """Return a function from a group's gradients to the factor that clips them, or None."""
+        """Return an object whose factor(gradients) returns the factor that clips them, or None."""
         return None

@@ -128,7 +128,7 @@ cdef class OpBase:
         self.entries, self.recent = {}, []
 
     def __init__(self, dict fields):
-        """Move the fields that C reads out of `fields`, and clear the caches of the engine."""
+        """Remove the fields that C uses from `fields`, store them here, and clear the caches."""
         pop = fields.pop
         self.entries, self.recent = {}, []
         self.inputs, self.outputs, self.variadic = pop("inputs"), pop("outputs"), pop("variadic")

@@ -161,7 +161,7 @@ engine.operands = with_scalars
 
 # ---- running ops
 def run(op: Op, inputs: tuple, attrs: tuple = (), carriers: dict = ELEMENTWISE) -> Operand:
-    """Return op(*inputs) in the first input's dtype, computed in its carrier if it has one."""
+    """Return op(*inputs). If the first input's dtype has a carrier, compute in it and cast back."""
     dtype = inputs[0].dtype
     carrier = carriers.get(dtype.name)
     if carrier is None:

@@ -79,7 +79,7 @@ class Kernel(NamedTuple):
     output). inplace: inputs whose buffer the first output may reuse if they are not read later.
     program: an elementwise formula (ops/formula.py), which allows fusion. range_help: text with
         the valid indices, for the error of an invalid index, or a function that returns this error.
-        Its arguments are `detail` of the call, the line or None, and the attributes.
+        The function gets the rejected value, the line or None, and the attributes.
     role: the name of `ref` in messages ("cube: backward"). trusted: `ref` may use its inputs in
         other threads, if those threads finish before it returns.
     """
@@ -116,8 +116,8 @@ class Split(NamedTuple):
         the position of a device's part. f(start, stop) returns the attributes for this part.
     localize: returns the attributes that change on one shard, as a dict. Arguments: local Specs of
         inputs and of `out`; `full` and `full_out`, the whole shapes of the first input and output.
-    group: the number of inputs per variable, which are split alike, for an op that changes many
-    variables (core/ops/update.py). whole: True if these variables must not be split.
+    group: the number of inputs per variable of an op that changes many variables (ops/update.py).
+    The inputs of a variable are split alike. whole: True if the variables must not be split.
     """
 
     linear: Sequence = ()

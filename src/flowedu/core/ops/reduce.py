@@ -106,7 +106,7 @@ def _prod_grad(dy: Operand, x: Operand, axis: Shape) -> Operand:
 
 
 def _sum_grad(dy: Operand, x_shape: Shape, axis: Shape) -> Operand:
-    if 0 != dy.ndim != len(x_shape) and axis != tuple(range(len(axis))):  # else: broadcasting
+    if 0 != dy.ndim != len(x_shape) and axis != tuple(range(len(axis))):  # else dy broadcasts
         dy = reshape(dy, shape=_keepdims_shape(x_shape, axis))
     return expand.call((dy,), (x_shape,))
 

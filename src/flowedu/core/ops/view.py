@@ -18,7 +18,7 @@ def reshape_strides(shape: Shape, strides: Shape, new: Shape) -> Shape | None:
     """Return the strides of shape `new` over the same memory, or None if a copy is needed."""
     if prod(shape) == 0 or tuple(strides) == row_major(shape):  # contiguous memory fits every shape
         return row_major(new)
-    runs: list[tuple[int, int]] = []              # merge adjacent axes that step evenly
+    runs: list[tuple[int, int]] = []              # merge adjacent axes that one stride covers
     for n, s in zip(shape, strides):
         if n != 1 and runs and runs[-1][1] == s * n:
             runs[-1] = runs[-1][0] * n, s

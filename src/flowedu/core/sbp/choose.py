@@ -54,7 +54,7 @@ class Choice:
     """The chosen signature, and all candidates.
 
     `signature` has a tuple of SBPs per value. `layouts` has the inputs' layouts, then the outputs'.
-    `routes` has one per input (None: no boxing). They move `bytes`. `calls` has one LocalCall per
+    `routes` has one per input (None: no boxing). `bytes` is their cost. `calls` has a LocalCall per
     device (None: all B, one call). `candidates` start with the best one. `rule` is a key of RULES.
     """
 

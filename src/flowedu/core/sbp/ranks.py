@@ -64,7 +64,7 @@ class Engine(ABC):
         """Return the Comm of an owned rank. Each Comm is for one thread (see `run`)."""
 
     def identify(self, maker: object, attrs: tuple, inputs: tuple = ()) -> int:
-        """Return the number of a new global value, equal on all ranks (0: no comparison)."""
+        """Return the identity of a new value, which ranks compare when they box it (0: never)."""
         return 0
 
     def run(self, programs: Programs) -> dict[int, object]:

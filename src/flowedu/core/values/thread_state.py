@@ -9,8 +9,8 @@ from __future__ import annotations
 import threading
 from typing import Any
 
-building = 0         # number of threads with a tracer; if 0, module calls skip the lookup
-changes = 0          # number of writes to state that build may read: attributes, modes, seeds
+building = 0         # number of threads that trace an nn.Graph; if 0, modules look up no tracer
+changes = 0          # number of writes to state that nn.Graph.build may read: attributes, seeds ...
 
 
 class ThreadState(threading.local):

@@ -2,7 +2,7 @@
 #
 # Block.device is the device of a block. Specs, Entries, views, versions and the tape do not depend
 # on it. Functions in slots (hooks.pxi) allocate (`device_memory`), start kernels (`launch`), and
-# copy values (`carry`). C code never accesses that memory.
+# copy values (`carry`). C code never accesses memory of other devices.
 
 cdef call_on_device(OpBase op, tuple inputs, tuple attrs, Entry e, int flags, const int64_t *drawn,
                     GlobalLayout at):
