@@ -260,7 +260,7 @@ class Multinomial(_OfSeveral):
 
 
 # ---- relaxed: between the outcomes, the nearer to one of them the lower the temperature
-class _Relaxed:
+class _Relaxed(Distribution):
     """A temperature beside the probabilities."""
 
     has_rsample = True

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from flowedu.distributions import constraints
 from flowedu.distributions.distribution import Distribution
@@ -179,7 +180,7 @@ class LogNormal(TransformedDistribution):
         super().__init__(Normal(loc, scale, validate_args), ExpTransform(), validate_args)
 
     def expand(self, batch_shape: Sequence[int]) -> LogNormal:
-        wide = self.base_dist.expand(batch_shape)
+        wide: Any = self.base_dist.expand(batch_shape)
         return LogNormal(wide.loc, wide.scale, validate_args=False)._validating(self)
 
     @property

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import math
 
+from flowedu.core.eager.tensor import Tensor
 from flowedu.core.ops.promote import cast
 from flowedu.core.values.dtype import int64
 from flowedu.distributions import constraints
@@ -120,7 +121,7 @@ class Bernoulli(_OfTwo):
         return _whole(self, 2, expand)
 
 
-def _whole(d: Distribution, n: int, expand: bool):
+def _whole(d: _OfTwo, n: int, expand: bool):
     """0 to n - 1 along a first axis, of the type of the probabilities; expand: for each of the batch."""
     with use_device_of(d.probs):
         values = arange(n, dtype=d.probs.dtype).reshape(n, *(1,) * len(d.batch_shape))
@@ -183,6 +184,7 @@ class Binomial(_OfTwo):
 
     arg_constraints = {"total_count": constraints.nonnegative_integer, **_OfTwo.arg_constraints}
     has_enumerate_support = True
+    total_count: Tensor
 
     def __init__(self, total_count=1, probs=None, logits=None, validate_args: bool | None = None):
         name = one_of("Binomial", probs=probs, logits=logits)

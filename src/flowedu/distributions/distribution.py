@@ -6,9 +6,10 @@ batch_shape.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Self
 
 from flowedu.core.eager.dispatch import TensorBase
+from flowedu.core.eager.tensor import Tensor
 from flowedu.distributions import constraints
 from flowedu.distributions.utils import as_size, broadcast_all, uniform
 from flowedu.errors import ArgumentError, NotATensorError, ShapeError, UnsupportedError
@@ -16,7 +17,7 @@ from flowedu.ops.checks import require_range
 from flowedu.tensor import Size, no_grad
 
 
-def _with_check(value: TensorBase, constraint: constraints.Constraint, problem: str) -> TensorBase:
+def _with_check(value: Tensor, constraint: constraints.Constraint, problem: str) -> Tensor:
     """Return the value; ArgumentError where it does not satisfy the constraint: at once, or when a graph runs."""
     good = constraint.check(value.detach())
     expected, fix = (f"to satisfy the constraint {constraint!r}",
@@ -46,7 +47,7 @@ class Distribution:
         validate_args: check parameters and values; default: as set by set_default_validate_args.
     """
 
-    has_rsample = False
+    has_rsample: Any = False
     has_enumerate_support = False
     arg_constraints: dict[str, constraints.Constraint] = {}
     support: Any = None
@@ -99,7 +100,7 @@ class Distribution:
         """Arguments that are no tensors."""
         return {}
 
-    def _validating(self, other: Distribution) -> Distribution:
+    def _validating(self, other: Distribution) -> Self:
         self._validate_args = other._validate_args
         return self
 

@@ -50,11 +50,11 @@ def _temme_coefficients(count: int = 11, degree: int = 40) -> np.ndarray:
     length = degree + 2 * count
     mu = [Fraction(0), Fraction(1)]                # z / a - 1 in powers of eta: mu mu' = eta (1 + mu)
     for n in range(2, length + 2):
-        inner = sum(mu[i] * mu[n + 1 - i] for i in range(2, n))
+        inner = sum((mu[i] * mu[n + 1 - i] for i in range(2, n)), Fraction(0))
         mu.append((2 * mu[n - 1] / (n + 1) - inner) / 2)
     inverse = [Fraction(1)]                        # eta / mu
     for n in range(1, length + 1):
-        inverse.append(-sum(mu[i + 1] * inverse[n - i] for i in range(1, n + 1)))
+        inverse.append(-sum((mu[i + 1] * inverse[n - i] for i in range(1, n + 1)), Fraction(0)))
     rows = [inverse[1:]]
     for _ in range(count - 1):
         last = rows[-1]

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import math
 
+from flowedu.core.eager.tensor import Tensor
 from flowedu.core.ops.promote import cast
 from flowedu.distributions import constraints
 from flowedu.distributions.distribution import Distribution
@@ -244,6 +245,8 @@ class Uniform(Distribution):
 
     arg_constraints = {"low": constraints.dependent, "high": constraints.dependent}
     has_rsample = True
+    low: Tensor
+    high: Tensor
 
     def __init__(self, low, high, validate_args: bool | None = None):
         self._with_parameters(validate_args, low=low, high=high)

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from flowedu.distributions.categorical import Categorical
 from flowedu.distributions.distribution import Distribution
@@ -48,8 +49,8 @@ class MixtureSameFamily(Distribution):
         batch = as_size(batch_shape)
         count = self.component_distribution.batch_shape[-1]
         components = self.component_distribution.expand((*batch, count))
-        return MixtureSameFamily(self.mixture_distribution.expand(batch), components,
-                                 validate_args=False)._validating(self)
+        mixture: Any = self.mixture_distribution.expand(batch)
+        return MixtureSameFamily(mixture, components, validate_args=False)._validating(self)
 
     @property
     def support(self):
