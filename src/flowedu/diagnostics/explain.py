@@ -59,7 +59,7 @@ def misfit(name: str, function, args: tuple, kwargs: dict) -> CallError | None:
 
 def raise_misfit(module, args: tuple, kwargs: dict, error: TypeError) -> None:
     """Raise a clearer error if `error` means that the arguments do not fit module.forward."""
-    if error.__traceback__.tb_next is None:              # no line of forward ran
+    if error.__traceback__ is None or error.__traceback__.tb_next is None:  # no line of forward ran
         clearer = misfit(f"{type(module).__name__}.forward", module.forward, args, kwargs)
         if clearer is not None:
             raise clearer
@@ -214,7 +214,7 @@ def _place(x, bound: list) -> tuple[str, inspect.Parameter] | None:
     return None
 
 
-def _tell_whose(name: str, bound: list, error: NotATensorError) -> NotATensorError | None:
+def _tell_whose(name: str, bound: list, error: NotATensorError) -> FlowError | None:
     """Return the error of an inner op, renamed to the user's function and argument."""
     target = _place(error.culprit, bound)
     if target is None:
@@ -236,6 +236,7 @@ def _wrong_type(name: str, bound: list, error: Exception) -> FlowError | None:
         place, p, culprit = misfits[0]
         target = place, p
     place, p = target
+    better: CallError | NotATensorError
     if wants_tensor(p):
         better = NotATensorError(name, culprit, place)
     else:
@@ -261,7 +262,8 @@ def _find_accused(arguments: list, error: Exception) -> list[tuple[str, inspect.
     """Return arguments without annotation whose type is in the TypeError, such as `'str' object cannot`."""
     kinds = re.findall(r"'(\w+)'", str(error)) if isinstance(error, TypeError) else []
     for kind in (str, dict, set, complex, float):        # int is usually the other operand
-        accused = [(place, p, v) for place, p, v in arguments if type(v) is kind and not wants_tensor(p)]
+        accused: list[tuple[str, inspect.Parameter, object]] = [
+            (place, p, v) for place, p, v in arguments if type(v) is kind and not wants_tensor(p)]
         if accused and kind.__name__ in kinds:
             return accused
     return []

@@ -9,7 +9,8 @@ from __future__ import annotations
 import functools
 import inspect
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from flowedu.core.eager.dispatch import TensorBase, is_grad_enabled
 from flowedu.diagnostics import explain
@@ -50,18 +51,19 @@ def habitual(function, args: tuple, kwargs: dict) -> tuple[object] | None:
     return None if keywords.keys() == kwargs.keys() else (again(function, args, keywords),)
 
 
-def again(function: Callable, args, kwargs: dict):
+def again(function: Any, args, kwargs: dict):
     """Call the function with translated arguments, with the usual error reports."""
     try:
         return function(*args, **kwargs)
     except (TypeError, AttributeError) as e:
-        better = explain.reworded(function, list(args), kwargs, e.with_traceback(e.__traceback__.tb_next))
+        step: Any = e.__traceback__                      # never None, because e was caught
+        better = explain.reworded(function, list(args), kwargs, e.with_traceback(step.tb_next))
         if better is None:
             raise
     raise better
 
 
-def into(out, function: Callable, args: list, kwargs: dict, parameters: Mapping):
+def into(out, function: Any, args: Sequence, kwargs: dict, parameters: Mapping):
     """Write the result of a call to `out`, a tensor or a list of tensors, and return `out`."""
     values = [*args, *kwargs.values()]
     values += [y for x in values if isinstance(x, (tuple, list)) for y in x]

@@ -5,6 +5,7 @@ import inspect
 import numbers
 import re
 from collections import abc
+from typing import Any
 
 from flowedu.core.eager.dispatch import TensorBase
 from flowedu.core.values.blob import BlobDef
@@ -12,7 +13,7 @@ from flowedu.core.values.blob import BlobDef
 _TENSORS = frozenset("""input other tensor tensors self mask condition index indices weight target source src end exponent
     tensor1 tensor2 mat mat1 mat2 vec vec1 vec2 batch1 batch2 boundaries sorted_sequence values input1 input2 x1 x2 anchor
     positive negative a b A B x y operands running_mean running_var query key value logits""".split())
-_KINDS = {"int": int, "float": (int, float), "bool": (bool, int), "str": str, "None": type(None),
+_KINDS: dict[str, Any] = {"int": int, "float": (int, float), "bool": (bool, int), "str": str, "None": type(None),
           "tuple": (tuple, list), "list": (list, tuple), "dict": dict, "Tensor": TensorBase,
           "Sequence": (list, tuple), "Iterable": abc.Iterable, "Callable": abc.Callable,
           "Number": numbers.Real, "Axes": (int, tuple, list), "Sizes": (int, tuple, list, TensorBase),

@@ -120,7 +120,7 @@ def check_program(program: Program, traced: Graph | None = None, arguments: tupl
     if traced is not None:
         with at_level(2 if compares else 1):
             run_passes(traced, program.off, program.gpu.lower if program.gpu else None)
-    if compares:
-        compare.compare_stages(program.executor, compare.stages.pop(traced), arguments)
+        if arguments is not None and not program.place:
+            compare.compare_stages(program.executor, compare.stages.pop(traced), arguments)
     check_graph(program.graph, "graph")
     check_plan(program.plan)

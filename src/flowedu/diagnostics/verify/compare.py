@@ -15,7 +15,7 @@ eps is that of the coarsest dtype in the graph. Integers must be equal, unless t
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -48,7 +48,8 @@ def copy_graph(
     graph: Graph, calls: Sequence[tuple[Node, Sequence[GraphValue]]], outputs: Sequence[GraphValue]
 ) -> Graph:
     """Return a graph with the sources of `graph` and copies of its nodes, because passes rewrite nodes."""
-    new, table = Graph(graph.name), {}
+    new = Graph(graph.name)
+    table: dict[GraphValue, GraphValue] = {}
     new.inputs, new.variables, new.hosts = dict(graph.inputs), dict(graph.variables), dict(graph.hosts)
     new.training, new.keeps = graph.training, graph.keeps
     for node, inputs in calls:
@@ -124,7 +125,8 @@ class Step:
 
     def __init__(self, executor: Executor, arguments: tuple, make: Callable):
         self.executor, self.arguments, self.make = executor, arguments, make
-        plan, count = executor.plan, executor.counter
+        plan = executor.plan
+        count: Any = executor.counter
         self.runs = executor.runs if count is None else int(count.numpy()[0])
         self.arrays = {
             v: plan.where[v].buffer.array
@@ -170,7 +172,8 @@ def _perturbed(x, eps: float):
 def _numbers(x, kind: dt.dtype | None) -> np.ndarray:
     """Return a tensor or array as an ndarray of a NumPy dtype."""
     if isinstance(x, Tensor):
-        return (x if kind.numpy is not None else REGISTRY["cast"](detach(x), dtype=dt.float32)).numpy().copy()
+        y = x if kind is None or kind.numpy is not None else REGISTRY["cast"](detach(x), dtype=dt.float32)
+        return y.numpy().copy()
     if kind is not None and kind.numpy is None:  # bfloat16, as its 16 bits
         return (x.astype(np.uint32) << 16).view(np.float32)
     return x

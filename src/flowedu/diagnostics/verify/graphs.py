@@ -154,8 +154,8 @@ def _check_call(node: Node, who: str, known: dict[Node, tuple]) -> None:
 
     Each call is inferred once.
     """
-    last, outputs = known.get(node), [y.spec for y in node.outputs]
-    same = last is not None and last[0] is node.op and last[2] is node.attrs and last[4] == outputs
+    last, outputs = known.get(node, ()), [y.spec for y in node.outputs]
+    same = bool(last) and last[0] is node.op and last[2] is node.attrs and last[4] == outputs
     if same and last[1] is node.inputs:
         return
     inputs = [x.spec for x in node.inputs]

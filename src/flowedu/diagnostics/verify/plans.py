@@ -20,6 +20,8 @@ OVERLAP = (
 )
 STEPS = "correct the planner: one step for each node, with buffers of its own for its results"
 
+Content = Buffer | Node  # of a buffer: the node whose result it contains, or itself outside the arena
+
 
 def check_plan(plan: Plan) -> None:
     """Check that the steps of a plan compute its graph, and that its buffers are placed correctly.
@@ -46,8 +48,8 @@ class Replay:
     def __init__(self, plan: Plan, who: str):
         self.plan, self.who = plan, who
         self.value_at = {id(region): value for value, region in plan.where.items()}
-        self.contents: dict[Buffer, object] = {b: b for b in plan.buffers if not b.in_arena}
-        self.copies: dict[int, object] = {}  # {id of a packed region: values copied to it}
+        self.contents: dict[Buffer, Content] = {b: b for b in plan.buffers if not b.in_arena}
+        self.copies: dict[int, Content] = {}  # {id of a packed region: values copied to it}
         self.lives: dict[Buffer, tuple[int, int]] = {}
 
     def fault(self, problem: str, line: str, *, expected: str, got: str, fix: str = STEPS) -> GraphError:
@@ -70,7 +72,7 @@ class Replay:
         for region in reads:
             self._check_read(region, step)
         if step.scratch is not None:
-            self._check_scratch(step)
+            self._check_scratch(step, step.scratch)
         for region in writes:
             self._check_write(region, step, reads)
             if step.node is not None:
@@ -78,13 +80,13 @@ class Replay:
             else:  # a packed copy
                 self.contents[region.buffer] = self.copies[id(region)] = self.contents[reads[0].buffer]
 
-    def _origin(self, value: GraphValue) -> object:
+    def _origin(self, value: GraphValue) -> Content:
         """Return the contents of the buffer of `value`, or of the value that it is a view of."""
-        b = self.plan.where[value].buffer
-        while b.in_arena and value.node.op.view is not None:
-            value = value.node.inputs[0]
-            b = self.plan.where[value].buffer
-        return value.node if b.in_arena else b
+        b, node = self.plan.where[value].buffer, value.node
+        while b.in_arena and node is not None and node.op.view is not None:
+            value = node.inputs[0]
+            b, node = self.plan.where[value].buffer, value.node
+        return node if b.in_arena and node is not None else b
 
     def _check_region(self, region: Region, step: Step) -> None:
         """Check that a region is inside its buffer. The size of a tensor's memory is not known here."""
@@ -144,8 +146,7 @@ class Replay:
                 got=f"{name} {read.spec} in the buffer of the result {region.spec}",
             )
 
-    def _check_scratch(self, step: Step) -> None:
-        b = step.scratch
+    def _check_scratch(self, step: Step, b: Buffer) -> None:
         if b.kind != "scratch" or b in self.lives or any(region.buffer is b for region in step.places):
             raise self.fault(
                 f"the scratch memory of {step.name} is used by another step or value",
@@ -200,7 +201,9 @@ def _buffers(step: Step) -> list[Buffer]:
     return [b for b in used if b.in_arena]
 
 
-def _name(content: object) -> str:
+def _name(content: Content | None) -> str:
+    if content is None:
+        return "nothing"
     return (
         f"the {content.kind} {content.name}"
         if isinstance(content, Buffer)
