@@ -70,9 +70,11 @@ def rehearsed(row: Launch, args: Sequence[View], ints: Sequence[int], reals: Seq
         return None
     # Addresses keep their remainders modulo 16, as kernels may depend on the alignment.
     remainders = [v.pointer % 16 for v in args] + [0] * (count + 1 - len(args))
-    takes, work = ([], []), row.work(args, ints, reals)
+    takes: tuple[list[Queued], list[Queued]] = [], []
+    work = row.work(args, ints, reals)
+    held: list = []
     with _one_at_a_time:
-        launch.asked = held = []
+        launch.asked = held
         try:
             for base, take in zip(BASES, takes):
                 tags = [base + i * ROOM + ROOM // 2 + remainder for i, remainder in enumerate(remainders)]
@@ -84,7 +86,8 @@ def rehearsed(row: Launch, args: Sequence[View], ints: Sequence[int], reals: Seq
     if len(takes[0]) != len(takes[1]):
         return None
     steps = [_make_step(a, b, remainders) for a, b in zip(*takes)]
-    return None if None in steps else Again(steps, work, held)
+    complete = [step for step in steps if step is not None]
+    return Again(complete, work, held) if len(complete) == len(steps) else None
 
 
 def _make_step(a: Queued, b: Queued, remainders: list[int]) -> tuple | None:
@@ -94,10 +97,13 @@ def _make_step(a: Queued, b: Queued, remainders: list[int]) -> tuple | None:
     if a.function is None:                               # memset and cuBLAS: the arguments are integers
         different = [i for i, (one, other) in enumerate(zip(a.arguments, b.arguments, strict=True))
                      if one != other]
-        matches = [(i, _find_array(a.arguments[i], b.arguments[i], remainders)) for i in different]
-        if any(place is None for _, place in matches):
-            return None
-        return a.start, (), None, list(a.arguments), [(i, *place) for i, place in matches], ()
+        matches = []
+        for i in different:
+            place = _find_array(a.arguments[i], b.arguments[i], remainders)
+            if place is None:
+                return None
+            matches.append((i, *place))
+        return a.start, (), None, list(a.arguments), matches, ()
     (grid, block, one, shared), other = a.arguments, b.arguments[2]
     if (grid, block, shared) != (*b.arguments[:2], b.arguments[3]) or len(one) != len(other) or len(one) % 8:
         return None

@@ -1,6 +1,8 @@
 """Arguments of a kernel: Python values are checked against its parameters, and packed into bytes."""
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from flowedu.cuda.signature import Parameter, Signature
@@ -45,7 +47,8 @@ class Packed:
             raise CallError(f"{signature.name}: {len(arguments)} arguments for {len(signature.parameters)} "
                             f"parameters",
                             expected=str(signature), got=", ".join(map(format_value, arguments)) or "nothing")
-        self.machine, self.back = machine, []
+        self.machine = machine
+        self.back: list[tuple[np.ndarray, np.ndarray, Any, bool]] = []
         self.bytes = b""
         for p, a in zip(signature.parameters, arguments):
             value = self._find_address(signature, p, a) if p.is_pointer else scalar(signature, p, a)

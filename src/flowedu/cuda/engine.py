@@ -18,7 +18,6 @@ from flowedu._kernels import TABLE as CPU
 from flowedu.core.eager.arrays import tensor_alias
 from flowedu.core.eager.dispatch import (
     Entry,
-    TensorBase,
     call_seeded,
     connect,
     copy_to_device,
@@ -26,6 +25,7 @@ from flowedu.core.eager.dispatch import (
     set_amp,
     unrecorded,
 )
+from flowedu.core.eager.tensor import Tensor
 from flowedu.core.ops.define import REGISTRY
 from flowedu.core.values.dtype import BY_CODE, HALVES, float32
 from flowedu.core.values.spec import Spec
@@ -44,7 +44,7 @@ from flowedu.tensor.interop import memory_of
 
 BLOCKING = os.environ.get("FLOWEDU_CUDA_BLOCKING", "0") not in ("", "0")
 FEW = 64  # bytes that are copied without waiting, as for a learning rate
-_numbers: dict[tuple[int, int, bytes], TensorBase] = {}  # {(GPU, dtype code, bits): tensor on that GPU}
+_numbers: dict[tuple[int, int, bytes], Tensor] = {}  # {(GPU, dtype code, bits): tensor on that GPU}
 _readers: dict[int, dict[str, Any]] = {}  # {GPU: {name: op}}: ops that read indices since the last look()
 
 
@@ -52,6 +52,7 @@ class Ready:
     """Cached data of all calls with one Entry: the row of the table, and the packed attributes."""
 
     __slots__ = ("again", "formula", "indexes", "ints", "reals", "row")
+    row: Any                                                 # a Launch; None for calls computed in float32
 
     def __init__(self, entry: Entry):
         op = entry.op
@@ -75,21 +76,22 @@ class Ready:
                                    fix="compute it on the CPU: x.cpu(), and .to(\"cuda\") brings the "
                                    "result back")
         self.row, self.formula = row, op.program or names.get("formula")
-        ints, reals = (), ()
+        ints: Any = ()
+        reals: Any = ()
         if row.pack:
             ints, reals = row.pack(names)
         elif op.pack:
             ints, reals = op.ask(op.pack, names)
         self.ints, self.reals = [int(i) for i in ints], [float(x) for x in reals]
         self.indexes = bool(op.range_help or row.pack)
-        self.again: dict[tuple, again.Again | None] = {}           # {layout of the arrays: launches}
+        self.again: dict[Any, again.Again | None] = {}             # {layout of the arrays: launches}
 
 
-def _view(x: TensorBase) -> View:
+def _view(x: Tensor) -> View:
     return View(x.address, x.dtype, x._sizes(), x.strides)
 
 
-def launch(entry: Entry, inputs: list[TensorBase], outputs: list[TensorBase],
+def launch(entry: Entry, inputs: list[Tensor], outputs: list[Tensor],
            drawn: tuple[int, int] | None) -> None:
     """Start the kernel of a call. All tensors are on one device. drawn: a random op's seed and draw."""
     ready = entry.launched
@@ -109,7 +111,7 @@ def launch(entry: Entry, inputs: list[TensorBase], outputs: list[TensorBase],
         _start(entry, ready, inputs, outputs, drawn, place)
 
 
-def _by_float32(entry: Entry, inputs: list[TensorBase], outputs: list[TensorBase],
+def _by_float32(entry: Entry, inputs: list[Tensor], outputs: list[Tensor],
                 drawn: tuple[int, int] | None) -> None:
     """Compute a call with 16-bit floats by a float32 kernel, without autocast, and round the results once."""
     cast, amp = REGISTRY["cast"], set_amp(False)
@@ -138,7 +140,7 @@ def _start(entry: Entry, ready: Ready, inputs: list, outputs: list, drawn: tuple
     for y in outputs:
         addresses.append(y.address)
         bits |= y.address
-    key = place + 1024 * again.epoch
+    key: Any = place + 1024 * again.epoch
     if not row_major or bits & 15:
         key = key, *[(x.address & 15, x.strides) for x in (*inputs, *outputs)]
     try:
@@ -169,7 +171,7 @@ def _rehearse(ready: Ready, key: Any, inputs: list, outputs: list, drawn: Any,
     return launches
 
 
-def _number(x: TensorBase, index: int) -> TensorBase:
+def _number(x: Tensor, index: int) -> Tensor:
     """Return a copy of a 0-d CPU tensor on a device, cached, as programs reuse the same few values."""
     key = index, x.dtype.code, bytes(memory_of(x))
     copy = _numbers.get(key)
@@ -200,7 +202,7 @@ def readers(index: int, back: dict[str, Any] | None = None) -> dict[str, Any]:
     return noted
 
 
-def numbers() -> list[TensorBase]:
+def numbers() -> list[Tensor]:
     """Return the copies of 0-d CPU tensors, whose addresses launches may contain."""
     return [*_numbers.values()]
 
@@ -233,7 +235,7 @@ def look(index: int) -> None:
 
 
 # ---- copies
-def carry(x: TensorBase, y: TensorBase) -> None:
+def carry(x: Tensor, y: Tensor) -> None:
     """Copy x into y, which has the same shape and dtype. Both may have any device and any strides."""
     if not x._numel:
         return
@@ -267,7 +269,7 @@ def carry(x: TensorBase, y: TensorBase) -> None:
                     wait(y._device - 1)
 
 
-def carry_into(y: TensorBase, x: TensorBase) -> None:
+def carry_into(y: Tensor, x: Tensor) -> None:
     """Copy x's values into y on the same device, with any strides."""
     if y._device:
         _copy_within(x, y)
@@ -277,7 +279,7 @@ def carry_into(y: TensorBase, x: TensorBase) -> None:
             copy_into(tensor_alias(y), x)
 
 
-def _copy_within(x: TensorBase, y: TensorBase) -> None:
+def _copy_within(x: Tensor, y: Tensor) -> None:
     """Copy x into y by the copy kernel of their device."""
     with machine().on(x._device - 1), check("copy"):
         TABLE["copy", x.dtype.code]([_view(x), _view(y)], stream=current_stream(x._device - 1).handle)

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from flowedu.cuda.machine import machine
-from flowedu.errors import KernelError, OutOfMemoryError, user_line
+from flowedu.errors import FlowError, KernelError, OutOfMemoryError, user_line
 
 FOR_GRAPHS = ("run the block once before it is captured, and take what waits for the device (item, cpu, "
               "print) out of it")
@@ -23,7 +23,7 @@ class CudaFault(KernelError):
     line: int | None = None
 
 
-def raised(error: Exception, m) -> Exception:
+def raised(error: BaseException, m) -> FlowError:
     """Convert an error of PyCUDA to one of flowedu, with the simulator's report or the driver's message."""
     text = str(error).partition("failed: ")[2] or str(error)
     if isinstance(error, m.driver.MemoryError):

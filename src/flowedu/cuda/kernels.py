@@ -1,6 +1,8 @@
 """flow.cuda.kernel: compiles CUDA C to functions of NumPy arrays, for experiments."""
 from __future__ import annotations
 
+from typing import Any
+
 from flowedu.cuda.arguments import Packed
 from flowedu.cuda.faults import raised
 from flowedu.cuda.machine import machine
@@ -25,7 +27,8 @@ class Kernels:
 
     def __init__(self, source: str, options: tuple[str, ...] = ()):
         self.source, self.signatures = source, signatures(source)
-        self._machine, self._functions = machine(), {}
+        self._machine = machine()
+        self._functions: dict[tuple[str, int], Any] = {}
         if not self.signatures:
             raise ArgumentError("kernel: the source has no kernel",
                                 expected="a function that begins with __global__ void",
@@ -138,4 +141,5 @@ def _shape(what: str, n) -> tuple[int, int, int]:
     if not are_integers or not 1 <= len(numbers) <= 3 or any(int(i) < 1 for i in numbers):
         raise ArgumentError(f"kernel: {what} is no shape of threads",
                             expected="a positive number, or up to three", got=f"{what}={n!r}")
-    return (*map(int, numbers), 1, 1)[:3]
+    x, y, z = (*map(int, numbers), 1, 1)[:3]
+    return x, y, z

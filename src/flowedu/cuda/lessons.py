@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import io
 from collections.abc import Callable
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -77,7 +77,8 @@ class _Memory:
             buffer.free()
 
 
-class Ladder(NamedTuple):
+@dataclass(frozen=True)
+class Ladder:
     """Steps to the same result. `make(random, *size)` makes arrays; `answer(*arrays)` is NumPy's result."""
     name: str
     size: tuple[int, ...]

@@ -11,6 +11,7 @@ import os
 import sys
 import threading
 import warnings
+from typing import Any
 
 from flowedu.core.values.thread_state import register_fields, thread_state
 from flowedu.errors import DeviceError
@@ -59,8 +60,10 @@ class Machine:
     def __init__(self, kind: str):
         from flowedu.cuda.sim.compiler import wants_checks
 
-        self.kind, self._contexts, self._limits = kind, {}, {}
-        self.library = _load_simulator() if kind == "sim" else None
+        self.kind = kind
+        self._contexts: dict[int, Any] = {}
+        self._limits: dict[int, dict[str, int]] = {}
+        self.library: Any = _load_simulator() if kind == "sim" else None
         self.driver = _import_driver(kind)
         self.give = self.library and self.library.cudasim_give
         self.checks = self.library is not None and wants_checks()

@@ -89,7 +89,8 @@ class Module:
     """Compiled source. Its functions are loaded on first use, on each device."""
 
     def __init__(self, source: str):
-        self.source, self._machine, self._functions = source, machine(), {}
+        self.source, self._machine = source, machine()
+        self._functions: dict[tuple[str, int], Any] = {}
         self.code = compiled(source, self._machine)
 
     def function(self, name: str, arguments: Sequence[Any]) -> Any:

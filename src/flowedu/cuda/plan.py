@@ -19,6 +19,7 @@ from itertools import pairwise
 import numpy as np
 
 from flowedu.core.eager.dispatch import Entry, TensorBase, get_num_threads, new_on_device, prepare
+from flowedu.core.eager.tensor import Tensor
 from flowedu.core.graph.devices import device_name
 from flowedu.core.graph.memory import ALIGN, Buffer, arena_out_of_memory, rounded
 from flowedu.core.graph.plan import Plan, Region, Step
@@ -106,7 +107,8 @@ class DeviceExecutor:
         self.plan, self.place = plan, place
         self.index, self.nt = place - 1, threads or get_num_threads()
         self.runs, self.as_tensors = 0, True
-        self.counter, self.written = None, []
+        self.counter: Tensor | None = None
+        self.written: list[Tensor] = []
         self.inputs = list(plan.graph.inputs.values())
         self.last: Stream | None = None
         self.parts: list[Sequence | int] | None = None    # the launches as CUDA graphs (_capture)
@@ -127,7 +129,7 @@ class DeviceExecutor:
     # ---- addresses
     def _find_outputs(self) -> list[tuple[Region, Step | None]]:
         """Return the region of each output, with the step that makes it contiguous, or None."""
-        outputs = []
+        outputs: list[tuple[Region, Step | None]] = []
         for value in self.plan.graph.outputs:
             p = self.plan.where[value]
             if p.contiguous:
@@ -193,7 +195,8 @@ class DeviceExecutor:
 
     def _record(self, i: int) -> list[Queued]:
         """Return the launches of step i in this run."""
-        step, ready, launches = self.steps[i], prepared(self.steps[i]), []
+        step, ready = self.steps[i], prepared(self.steps[i])
+        launches: list[Queued] = []
         ints = [ready.ints[0], self.runs, *ready.ints[2:]] if step.entry.op.random else ready.ints
         work = self.base + spread() * step.scratch.offset if step.scratch is not None else 0
         with check(step.name):

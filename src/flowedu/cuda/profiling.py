@@ -28,7 +28,7 @@ class Profile:
     def __str__(self) -> str:
         head = ("kernel", "launches", "loads", "stores", "sectors/access", "shared loads", "shared stores",
                 "conflicts", "barriers", "atomics", "divergent")
-        rows = [head]
+        rows: list[tuple] = [head]
         for name, c in self.kernels.items():
             accesses = c["global_loads"] + c["global_stores"]
             rows.append((name, c["launches"], c["global_loads"], c["global_stores"],

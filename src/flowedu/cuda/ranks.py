@@ -106,9 +106,11 @@ def _program(hop: Hop, places: tuple[int, ...]) -> Run:
     return program
 
 
-def _make_part(need: Need, whole: Box, held: dict, reducer: str, spec, place: int) -> Callable:
+def _make_part(need: Need, whole: Box, held: dict[int, tuple[int, Box]], reducer: str,
+               spec, place: int) -> Callable:
     """Return the function of one device's part, which cuts and joins pieces on their devices."""
-    cuts, cells = [], []
+    cuts: list[Callable] = []
+    cells = []
     for cell in need.cells:
         pieces = []
         for p in cell.pieces:
@@ -127,8 +129,8 @@ def _make_part(need: Need, whole: Box, held: dict, reducer: str, spec, place: in
 def _make_all_reduce(hop: Hop, places: tuple[int, ...]) -> Run:
     """Return the function of an all-reduce: the first of every group sums, and the others copy the total."""
     number = {d: n for n, d in enumerate(hop.src.devices)}
-    members = [[number[d] for d in group] for group in groups(hop.src, hop.dst, hop.spec.shape)]
-    combine = REGISTRY[COMBINE[hop.src.reducer]]
+    members = [[number[d] for d in group] for group in groups(hop.src, hop.dst, hop.spec.shape) or ()]
+    combine = REGISTRY[COMBINE[hop.src.reducer or "sum"]]
 
     def program(parts):
         results: list = [None] * len(parts)

@@ -77,7 +77,8 @@ def _find_closing(text: str, start: int) -> int:
 
 def signatures(source: str) -> dict[str, Signature]:
     """Return the kernels of a source by name. Templates are included only if instantiated."""
-    text, found = without_comments(source), {}
+    text = without_comments(source)
+    found: dict[str, Signature] = {}
     for match in _KERNEL.finditer(text):
         end = _find_closing(text, match.end())
         before = re.split(r"[;{}]", text[:match.start()])[-1]

@@ -105,7 +105,8 @@ class Event:
         if interprocess:
             raise CallError("Event(interprocess=True): events of other processes are not known here",
                             expected="False", got="True")
-        self._event, self.stream = None, None
+        self._event: Any = None
+        self.stream: Stream | None = None
 
     def record(self, stream: Stream | None = None) -> None:
         """Record the event after the work queued so far on a stream.
@@ -114,13 +115,13 @@ class Event:
             stream: a Stream; default: the current one.
         """
         m = machine()
-        self.stream = stream or current_stream()
-        with m.on(self.stream.device_index):
+        self.stream = stream = stream or current_stream()
+        with m.on(stream.device_index):
             flags = m.driver.event_flags
             if self._event is None:
                 self._event = m.driver.Event((0 if self.enable_timing else flags.DISABLE_TIMING)
                                              | (flags.BLOCKING_SYNC if self.blocking else 0))
-            self._event.record(self.stream.handle)
+            self._event.record(stream.handle)
 
     def wait(self, stream: Stream | None = None) -> None:
         """Make work queued later on a stream wait for the event.

@@ -21,8 +21,7 @@ def move(call: Call, x: View, y: View) -> None:
         return
     # Axes in the order of the destination's memory, so that neighbouring threads write neighbours.
     order = sorted(range(y.ndim), key=lambda d: -abs(y.strides[d]))
-    shape, (xs, ys) = joined(*([v[d] for d in order] for v in [y.shape]),
-                             [[v.strides[d] for d in order] for v in (x, y)])
+    shape, (xs, ys) = joined([y.shape[d] for d in order], [[v.strides[d] for d in order] for v in (x, y)])
     if (len(shape) > 1 and ys[-1] == 1 and xs[-1] != 1 and 1 in xs and min(shape[-1],
                                                                            shape[xs.index(1)]) >= 16):
         _transpose(call, x, y, shape, xs, ys)

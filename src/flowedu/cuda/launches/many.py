@@ -26,7 +26,8 @@ class Table:
     """struct Table with up to `most` rows. A row has n, the first piece, and the values that `form` packs."""
 
     def __init__(self, form: str, most: int):
-        self.form, self.most, self.rows = struct.Struct("=2q" + form), most, []
+        self.form, self.most = struct.Struct("=2q" + form), most
+        self.rows: list[bytes] = []
         self.pieces, self.longest = 0, 0
 
     def add(self, n: int, *fields: int | float) -> None:

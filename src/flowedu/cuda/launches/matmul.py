@@ -59,7 +59,8 @@ def matmul(call: Call) -> None:
                       else ([1], [[0], [0]]))
     size = batches, packed(shape, strides), rows, cols, depth
     if blas.chosen == "cublas" and len(shape) == 1:
-        product = blas.product(a, b, y, (rows, depth, cols), (*a_steps, *b_steps), batches,
+        product = blas.product(a, b, y, (rows, depth, cols),
+                               (a_steps[0], a_steps[1], b_steps[0], b_steps[1]), batches,
                                (strides[0][0], strides[1][0]))
         if product is not None:
             call.other(blas.gemm, *product)

@@ -37,7 +37,7 @@ def _rows(x: View, labels: View, rows: int) -> int:
     return 8 * x.shape[1] * rows * (2 * labels.shape[1] + 1)
 
 
-@kernel("ctc_loss", file="ctc.cu", work=lambda call: _rows(*call.args[:2], 2))
+@kernel("ctc_loss", file="ctc.cu", work=lambda call: _rows(call.args[0], call.args[1], 2))
 def ctc_loss(call: Call) -> None:
     """log_probs, targets, input_lengths, target_lengths -> loss."""
     *inputs, y = call.args
@@ -46,7 +46,12 @@ def ctc_loss(call: Call) -> None:
                  call.work, flag(), blocks=blocks(y.size, 1), threads=64)
 
 
-@kernel("ctc_loss_grad", file="ctc.cu", work=lambda call: _rows(*call.args[1:3], call.args[1].shape[0] + 3))
+def _ctc_grad_work(call: Call) -> int:
+    log_probs, labels = call.args[1], call.args[2]
+    return _rows(log_probs, labels, log_probs.shape[0] + 3)
+
+
+@kernel("ctc_loss_grad", file="ctc.cu", work=_ctc_grad_work)
 def ctc_loss_grad(call: Call) -> None:
     """dloss, then the inputs of ctc_loss -> dlog_probs."""
     dloss, *inputs, dx = call.args

@@ -92,7 +92,8 @@ def update(call: Call) -> None:
 
     ints: [flag]; reals: scale, three numbers, then weight decay, l1 and l2 of each parameter.
     """
-    rule, tables = RULES[call.name], {}                              # {dtype code: table that is not full}
+    rule = RULES[call.name]
+    tables: dict[int, Table] = {}                                    # {dtype code: table that is not full}
     for k, group in enumerate(_groups(call)):
         code, arrays = group[0].dtype.code, group[:rule.members - rule.single]
         if group[0].dtype not in FLOATS:
