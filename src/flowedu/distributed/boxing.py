@@ -51,7 +51,7 @@ def route(x: Tensor | Sequence[int], placement=None, sbp=None, *, src=None, dtyp
                                 got="src=None",
                                 fix="src=(flow.placement(\"cpu\", [0, 1]), flow.sbp.split(0))")
         spec = Spec(tuple(x), as_dtype(dtype))
-        at = make_layout(*src, spec.shape, "boxing.route: src")
+        at = make_layout(*(*src, spec.shape, "boxing.route: src"))
     to = make_layout(at.placement if placement is None else placement, at.sbp if sbp is None else sbp,
                      spec.shape, "boxing.route")
     return _route(at.layout, to.layout, spec)

@@ -9,6 +9,7 @@ the same tensor. Gradients do not flow through these functions; use global tenso
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -24,7 +25,7 @@ from flowedu.tensor.devices import put
 
 
 def _comm() -> Comm:
-    engine = current()
+    engine: Any = current()                    # its communicators have all operations of this module
     return engine.comm(engine.rank) if len(engine.owned) == 1 else Mirror(engine.size)
 
 
@@ -143,7 +144,7 @@ def scatter(tensor: Tensor, scatter_list: list[Tensor] | None = None, src: int =
         src: the sending rank.
     """
     c, a = _comm(), _room(tensor, "scatter")
-    parts = None
+    parts = []
     if c.rank == _root("scatter", src, c):
         if scatter_list is None:
             raise ArgumentError("flow.comm.scatter: rank src has no scatter_list",
@@ -154,8 +155,8 @@ def scatter(tensor: Tensor, scatter_list: list[Tensor] | None = None, src: int =
     return tensor
 
 
-def _spread(c: Comm, src: int, parts: list[np.ndarray] | None, a: np.ndarray) -> np.ndarray:
-    """Return parts[rank] of rank src."""
+def _spread(c: Comm, src: int, parts: list[np.ndarray], a: np.ndarray) -> np.ndarray:
+    """Return parts[rank] of rank src. On other ranks, `parts` is not used."""
     if isinstance(c, Mirror):
         return parts[c.rank]
     if c.rank == src:

@@ -28,7 +28,7 @@ def prepared(view) -> dict:
     sources = {v: global_layout.layout for v, global_layout in view.global_layouts.items()}
     if config.accumulation > 1:
         one_forward_one_backward(graph, passes, places(graph, sources))
-    ways = {}
+    ways: dict = {}
     if config.auto_parallel:
         sources, ways = _searched(view, sources, alone)
     return {"sources": sources, "unshared": alone, "ways": ways}

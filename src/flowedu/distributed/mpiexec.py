@@ -22,7 +22,7 @@ def mpiexec() -> str:
             continue
         for f in files:
             if f.name == "mpiexec":
-                return str(f.locate().resolve())
+                return os.path.realpath(f.locate())
     found = shutil.which("mpiexec")
     if found is None:
         raise CommError("launch: there is no mpiexec", expected="MPI, or --engine threads",

@@ -16,6 +16,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from typing import Any
 
 from flowedu.distributed.letters import Correspondent, NotSealed, shared_secret, without_secret
 from flowedu.distributed.mpiexec import mpiexec
@@ -131,8 +132,9 @@ class Gathering:
 
     def _welcome(self, visitor: Correspondent, address: str, about: dict) -> bool:
         """Process a machine's introduction; return True if it was expected and is now registered."""
-        node, ranks, n = (about.get(name) for name in ("node", "ranks", "nnodes"))
-        if not all(type(x) is int for x in (node, ranks, n)) or not 1 <= ranks <= MOST_RANKS:
+        fields: list[Any] = [about.get(name) for name in ("node", "ranks", "nnodes")]
+        node, ranks, n = fields
+        if not all(type(x) is int for x in fields) or not 1 <= ranks <= MOST_RANKS:
             raise CommError("launch: the message does not describe a machine", at="")
         if n != self.o.nnodes or node in self.ranks or not 0 < node < n:
             there = ", ".join(map(str, sorted(self.ranks)))

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from flowedu.core.sbp.boxing.algebra import Hop, Route
-from flowedu.core.sbp.boxing.geometry import Shape, align_grids, inside, lines, shape_of, transfer
+from flowedu.core.sbp.boxing.geometry import Box, Shape, align_grids, inside, lines, shape_of, transfer
 from flowedu.core.sbp.boxing.inops import identity
 from flowedu.core.sbp.boxing.primitives import ALL_REDUCE, groups
 from flowedu.core.sbp.sbp import Layout, boxes, split_axis
@@ -70,7 +70,7 @@ def perform(comm, route: Route, part: np.ndarray | None, what: str = "") -> np.n
 
 def _program(hop: Hop, rank: int) -> Program:
     if hop.primitive is ALL_REDUCE:
-        return all_reduced(hop.src, groups(hop.src, hop.dst, hop.spec.shape), rank)
+        return all_reduced(hop.src, groups(hop.src, hop.dst, hop.spec.shape) or (), rank)
     return transferred(hop.src, hop.dst, hop.spec, rank)
 
 
@@ -82,7 +82,8 @@ def script(src: Layout, dst: Layout, shape: Shape, rank: int) -> Script:
     have = {d: src.box(shape, i) for i, d in enumerate(src.devices)}
     sends: dict[int, list[Index]] = {}
     counts: dict[int, int] = {}
-    cells, whole = None, ()
+    cells = None
+    whole: Box = ()
     for i, (device, need) in enumerate(zip(dst.devices, transfer(src, dst, shape))):
         if device == rank:
             whole, cells = dst.box(shape, i), []
@@ -196,7 +197,8 @@ def collective(src: Layout, dst: Layout, shape: Shape) -> Collective | None:
         kind, cut, full = "reduce_scatter", b, a
     else:
         return None
-    axis, found = split_axis(x if kind == "all_gather" else y), lines(a, axes)
+    axis: Any = split_axis(x if kind == "all_gather" else y)  # never None, because this SBP is a split
+    found = lines(a, axes)
     parts, wholes = boxes(cut.sbp, cut.hierarchy, shape), boxes(full.sbp, full.hierarchy, shape)
     for line in found:
         if list(line) != sorted(line, key=lambda i: src.devices[i]) or not all(

@@ -48,7 +48,8 @@ def together(mine, row: Row) -> dict[GraphValue, GraphValue]:
         parts = [mine.find(b.value, src) for b in found]
         size = sum(p.spec.size for p in parts)
         node = Node(all_reduce, parts, (group, src.reducer, mine.end), [Spec((size,), dtype)],
-                    mine.unique_name(f"{len(parts)} gradients"), row.node.line)
+                    mine.unique_name(f"{len(parts)} gradients"),
+                    row.node.line if row.node is not None else "")
         mine.graph.nodes.append(node)
         mine.sent += sum(n for b in found for sender, _, n in b.route.messages() if sender == mine.rank)
         at = 0
@@ -60,7 +61,7 @@ def together(mine, row: Row) -> dict[GraphValue, GraphValue]:
     return made
 
 
-def carve(mine, route: Route, part: GraphValue | None) -> GraphValue:
+def carve(mine, route: Route, part: GraphValue | None) -> GraphValue | None:
     """Replace a route without messages by ops on this rank's own part, or by zeros.
 
     Parts of other ranks that are equal to this rank's part are replaced by it. All other parts are replaced

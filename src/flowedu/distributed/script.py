@@ -5,6 +5,7 @@ import importlib.util
 import os
 import sys
 import types
+from typing import Any
 
 from flowedu.errors import ArgumentError
 
@@ -17,8 +18,9 @@ def load(script: str, module: bool) -> tuple[types.CodeType, dict]:
         spec = importlib.util.find_spec(script)
         if spec is not None and spec.submodule_search_locations is not None:
             spec = importlib.util.find_spec(f"{script}.__main__")
-        code = spec and spec.loader.get_code(spec.name)
-        if code is None:
+        loader: Any = None if spec is None else spec.loader
+        code = None if spec is None else loader.get_code(spec.name)
+        if spec is None or code is None:
             raise ArgumentError(f"launch: there is no module {script} that can be run",
                                 expected="a module, or a package with __main__", got=script, at="",
                                 fix="the name as in python -m NAME")

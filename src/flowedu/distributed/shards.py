@@ -4,6 +4,8 @@ core/sbp/tensor/shards.py calls this module where this thread does not represent
 """
 from __future__ import annotations
 
+from typing import Any
+
 from flowedu.core.eager.arrays import from_numpy
 from flowedu.core.eager.dispatch import GlobalLayout
 from flowedu.core.eager.tensor import Tensor
@@ -38,7 +40,7 @@ def _specs_of_all(x: Tensor, p: placement, check: bool) -> tuple[list[tuple[int,
 
     This dtype also applies to other devices. Every rank of the world must call this.
     """
-    engine = current()
+    engine: Any = current()                    # its communicators have all operations of flow.comm
     mine = [list(x._sizes()), x.dtype.name]
     all_meta = engine.comm(engine.rank).all_gather_object(mine)
     on = [all_meta[d] for d in p.devices]
@@ -83,7 +85,8 @@ def of_first(layout: Layout, parts: Parts) -> Parts:
     """Replace all parts along the broadcast axes of the grid by the first one."""
     if len(parts) == layout.k:
         return parts
-    engine, out = current(), dict(parts)
+    engine: Any = current()
+    out = Parts(parts)
     for rank in parts:
         at = layout.coords(layout.devices.index(rank))
         group = tuple(d for i, d in enumerate(layout.devices)

@@ -18,11 +18,13 @@ Variables are updated once, as complete arrays. Outputs are complete arrays when
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from flowedu.core.graph.ir import Graph, GraphValue, Node
 from flowedu.core.sbp.boxing.primitives import route
 from flowedu.core.sbp.choose import cheapest
+from flowedu.core.sbp.local import LocalCall
 from flowedu.core.sbp.sbp import Layout, layout, place_of, pretty
 from flowedu.core.values.place import Place
 from flowedu.distributed.graph.infer import HINT, Inference, Row
@@ -116,7 +118,8 @@ class Spread:
 
     def _sources(self) -> dict[GraphValue, Layout]:
         """Return the layouts of arguments, variables, and host values."""
-        graph, found = self.graph, {}
+        graph = self.graph
+        found: dict[GraphValue, Layout] = {}
         for node in graph.nodes:
             sbp = None if node.op is not HINT else node.attrs[HINT.attr_index["sbp"]]
             if sbp is not None and node.inputs[0].kind == "variable":
@@ -139,14 +142,14 @@ class Spread:
         old, graph.nodes = graph.placement, []
         with graph.building():
             for row in inferred.rows:
-                if row.op == "parallel_cast":
-                    self._cast(row)
-                elif row.node is None:
+                if row.node is None:
                     continue
+                if row.op == "parallel_cast":
+                    self._cast(row, row.node)
                 elif row.calls is None:
-                    self._once(row)
+                    self._once(row, row.node)
                 else:
-                    self._split(row)
+                    self._split(row, row.node, row.calls)
             graph.outputs = [self._parts(v, layout("B", place_of(inferred.layout_of(v))))[0]
                              for v in graph.outputs]
         graph.placement = old
@@ -157,28 +160,26 @@ class Spread:
         self.held[value] = Held(value, self.inferred.layouts[value], {key_of(own): parts[:1] if own.whole
                                                                       else parts})
 
-    def _cast(self, row: Row) -> None:
-        x, y = row.node.inputs[0], row.node.outputs[0]
+    def _cast(self, row: Row, node: Node) -> None:
+        x, y = node.inputs[0], node.outputs[0]
         self._hold(y, self._parts(x, row.makes[0]))
         made = self.held[self.inferred.base(x)].made
         if WHOLE in made:
             self.held[y].made.setdefault(WHOLE, made[WHOLE])
 
-    def _once(self, row: Row) -> None:
+    def _once(self, row: Row, node: Node) -> None:
         """Append the node itself, on whole values."""
-        node = row.node
         node.inputs = tuple(self._parts(x, layout("B", row.place))[0] for x in node.inputs)
         self.graph.nodes.append(node)
         for y in node.outputs:
             self._hold(y, (y,))
 
-    def _split(self, row: Row) -> None:
+    def _split(self, row: Row, node: Node, calls: Sequence[LocalCall]) -> None:
         """Append one node per device."""
-        node = row.node
         inputs = [self._parts(x, at) for x, at in zip(node.inputs, row.reads)]
         made = [Node(call.op, [p[i] for p in inputs], call.attrs, call.outs, f"{node.name}@{device}",
                      node.line, (device,))
-                for i, (device, call) in enumerate(zip(row.devices, row.calls))]
+                for i, (device, call) in enumerate(zip(row.devices, calls))]
         self.graph.nodes += made
         for n, y in enumerate(node.outputs):
             self._hold(y, tuple(m.outputs[n] for m in made))

@@ -101,7 +101,9 @@ def watch(cmd: Sequence[str], env: Mapping[str, str], start: Callable[[str,
     child = apart(cmd, {**env, WATCHED: deaths.address}, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                   bufsize=0, preexec_fn=_with_parent)
     marks: dict[bytes, dict] = {b"start": {}, b"end": {}}
-    begin = start and (lambda line: _begin(start, line, lambda: _end(child)))
+    begin = None
+    if start is not None:
+        begin = lambda line: _begin(start, line, lambda: _end(child))
     filters = [Filter(child.stdout, sys.stdout.buffer, marks, deaths, begin),
                Filter(child.stderr, sys.stderr.buffer, marks, deaths)]
     with on_signals(child.send_signal):

@@ -10,6 +10,7 @@ import json
 import os
 import socket
 import sys
+from typing import Any
 
 from flowedu.core.sbp import ranks
 from flowedu.distributed import script
@@ -23,7 +24,8 @@ MARK = b"\x1eflowedu "              # lines for the launcher: "start" or "end", 
 def main() -> None:
     settings, name, *args = sys.argv[1:]
     settings = json.loads(settings)
-    for stream in (sys.stdout, sys.stderr):
+    streams: Any = sys.stdout, sys.stderr
+    for stream in streams:
         stream.reconfigure(line_buffering=True, write_through=False)
     die_in_order()
     to_launcher = os.dup(2)

@@ -49,7 +49,7 @@ class Node:
     __slots__ = ("attrs", "inputs", "line", "name", "op", "outputs", "placement")
 
     def __init__(self, op: Op, inputs: Sequence[GraphValue], attrs: tuple, specs: Sequence[Spec],
-                 name: str, line: str, placement: tuple[int, ...] | None = None):
+                 name: str, line: str, placement: Any = None):
         self.op, self.inputs, self.attrs = op, tuple(inputs), attrs
         self.name, self.line, self.placement = name, line, placement
         self.outputs = tuple(GraphValue(s, "node", name if i == 0 else f"{name}.{o}", self, i)

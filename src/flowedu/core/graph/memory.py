@@ -30,7 +30,7 @@ class Buffer:
     first: int = 0
     last: int = 0
     offset: int = -1
-    array: object = None
+    array: Any = None
     pinned: bool = False       # read after the last step (outputs)
 
     @property

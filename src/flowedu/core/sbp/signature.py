@@ -83,7 +83,7 @@ def extra(op: Op, specs: Sequence[Spec], attrs: tuple) -> dict:
     return op.ask(op.spread, op.bind(specs, attrs))
 
 
-def whole(op: Op, specs: Sequence[Spec]) -> Signature:
+def whole(op: Op, specs: Sequence) -> Signature:
     """Return the signature in which every SBP is B."""
     return ("B",) * (len(specs) + len(op.outputs))
 

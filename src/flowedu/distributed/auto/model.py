@@ -91,10 +91,10 @@ class Model:
     """
 
     def __init__(self, graph: Graph, everywhere: Place, sources: Mapping[GraphValue, Layout],
-                 free: Mapping[GraphValue, Sequence[GraphValue]] = (), unshared: Iterable[Node] = (),
+                 free: Mapping[GraphValue, Sequence[GraphValue]] | None = None, unshared: Iterable[Node] = (),
                  taken: Mapping[Node, GridSignature] | None = None):
         self.graph, self.everywhere = graph, everywhere
-        self.free, self.unshared = dict(free), set(unshared)
+        self.free, self.unshared = dict(free or {}), set(unshared)
         self.taken = taken or {}
         self.options: list[list[Option]] = [[Option(())]]
         self.nodes: dict[Node, int] = {}
@@ -208,7 +208,7 @@ class Model:
         specs = tuple(x.spec for x in node.inputs)
         wanted = [wish(x, place) for x in node.inputs]
         once = work(node.op, specs, [y.spec for y in node.outputs], node.attrs)
-        found, taken = [], self.taken.get(node)
+        found, hinted, taken = [], [], self.taken.get(node)
         for way in ways(node.op, specs, node.attrs, place.hierarchy):
             if way.fault or way.mixed or not way.whole and way.calls is None:
                 continue
@@ -219,13 +219,13 @@ class Model:
             if way.whole:
                 total = once * len(place.devices)
             else:
-                each = {id(c): work(c.op, c.ins, c.outs, c.attrs) for c in {id(c): c
-                                                                            for c in way.calls}.values()}
-                total = sum(each[id(c)] for c in way.calls)
+                calls = way.calls or ()
+                each = {id(c): work(c.op, c.ins, c.outs, c.attrs) for c in {id(c): c for c in calls}.values()}
+                total = sum(each[id(c)] for c in calls)
             memory = sum(total_bytes(y.spec, at) for y, at in zip(node.outputs, layouts[len(specs):]))
             found.append(Option(layouts, way, max(0, total - once), memory))
-        hinted = [o for o in found if all(h is None or o.way.signature[i] == h for i, h in enumerate(wanted))
-                  or o.way.signature == taken]
+            if way.signature == taken or all(h is None or s == h for s, h in zip(way.signature, wanted)):
+                hinted.append(found[-1])
         return hinted or found
 
     # ---- the costs

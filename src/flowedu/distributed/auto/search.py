@@ -99,7 +99,7 @@ class Found:
 
 
 def automatic(graph: Graph, everywhere: Place, sources: Mapping[GraphValue, Layout],
-              free: Mapping[GraphValue, Sequence[GraphValue]] = (), *, unshared: Iterable[Node] = (),
+              free: Mapping[GraphValue, Sequence[GraphValue]] | None = None, *, unshared: Iterable[Node] = (),
               ratio: float = 1.0,
               seconds: float = math.inf, largest: int = LARGEST, progress: bool = True) -> Found:
     """Return the cheapest assignment that is found. It never costs more than the greedy choice.
@@ -172,17 +172,19 @@ class _Search:
     # ---- tables
     def tables(self) -> tuple[list[Table], bool]:
         """Return (the costs of all values, True if they are exact)."""
-        found, exact = [], True
+        found: list[Table] = []
+        exact = True
         for t in self.watched(self.traffic, "layouts"):
             if self.late():
                 return found, False
             one = self.table(t, self.scope(t), t.reads)
             # Too large: the cost is the sum over the readers.
             if one is None:
-                each = [self.table(t, self.scope(Traffic(t.value, t.maker, t.own, [r])), [r])
-                        for r in t.reads]
-                found += each
-                exact = exact and all(not x.costs[np.isfinite(x.costs)].any() for x in each)
+                for r in t.reads:
+                    part = self.table(t, self.scope(Traffic(t.value, t.maker, t.own, [r])), [r])
+                    if part is not None:                       # always, for one reader
+                        found.append(part)
+                        exact = exact and not part.costs[np.isfinite(part.costs)].any()
             else:
                 found.append(one)
         return found, exact

@@ -130,12 +130,12 @@ class Problem:
             mask &= np.isfinite(rows).any(axis=1)[of]
             with np.errstate(invalid="ignore"):        # impossible options are inf
                 better += _least_difference(rows)[np.ix_(of, of)]
-        for i in np.flatnonzero(mask):                 # one at a time, so that one of equal options stays
-            rivals = mask & (better[i] >= 0)
-            rivals[i] = False
+        for n in np.flatnonzero(mask):                 # one at a time, so that one of equal options stays
+            rivals = mask & (better[n] >= 0)
+            rivals[n] = False
             if rivals.any():
-                mask[i] = False
-                self.instead[u][int(self.left[u][i])] = int(self.left[u][rivals.argmax()])
+                mask[n] = False
+                self.instead[u][int(self.left[u][n])] = int(self.left[u][rivals.argmax()])
         return mask
 
     # ---- the smallest sum

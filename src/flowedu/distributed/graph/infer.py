@@ -148,7 +148,7 @@ class Inference:
             for x in node.inputs:
                 if not (self.fed and x.kind == "input"):
                     self.bill(row, x, layout("B", place))
-            self._add_row(row, [layout("B", place)] * (len(node.inputs) + len(node.outputs)))
+            self._add_row(row, node, [layout("B", place)] * (len(node.inputs) + len(node.outputs)))
             if place is self.everywhere and node.placement is None:
                 self.loose.update(node.outputs)
         else:
@@ -203,7 +203,7 @@ class Inference:
         row = Row(node.name, "parallel_cast", place, sbp,
                   node=node, shared=node not in self.unshared)
         self.bill(row, x, wanted)
-        self._add_row(row, [wanted, wanted])
+        self._add_row(row, node, [wanted, wanted])
 
     def _update(self, node: Node, place: Place) -> None:
         """Require gradients and states in the layout of the variable.
@@ -227,22 +227,23 @@ class Inference:
                                            fix="flow.sbp.broadcast, or another optimizer (Adam, SGD)")
         for x, at in zip(node.inputs, reads):
             self.bill(row, x, at)
-        self._add_row(row, reads)
+        self._add_row(row, node, reads)
 
     def _choose(self, node: Node, place: Place, strict: bool) -> None:
         """Choose the best signature. A gradient for which the hints leave none ignores them."""
-        way = self.ways.get(node)
+        way, choice = self.ways.get(node), None
+        routes: Sequence[Route | None]
         if way is None:
-            found = self._cheapest(node, place, strict)
-            routes, calls = found.routes, found.calls
+            choice = self._cheapest(node, place, strict)
+            signature, routes, calls = choice.signature, choice.routes, choice.calls
         else:
-            found, routes, calls = None, [None] * len(node.inputs), None if way.whole else way.calls
-        signature = (found or way).signature
-        row = Row(node.name, node.op.name, place, _text(node.op, signature), [], found, node, calls=calls)
+            signature, routes = way.signature, [None] * len(node.inputs)
+            calls = None if way.whole else way.calls
+        row = Row(node.name, node.op.name, place, _text(node.op, signature), [], choice, node, calls=calls)
         layouts = [Layout(s, *place) for s in signature]
         for x, at, route in zip(node.inputs, layouts, routes):
             self.bill(row, x, at, route)
-        self._add_row(row, layouts)
+        self._add_row(row, node, layouts)
 
     def _cheapest(self, node: Node, place: Place, strict: bool) -> Choice:
         present = [self.layouts[x] for x in node.inputs]
@@ -254,10 +255,10 @@ class Inference:
                 raise
             return choose(*call, name=node.name, line=node.line)
 
-    def _add_row(self, row: Row, layouts: Sequence[Layout]) -> None:
-        n = len(row.node.inputs)
+    def _add_row(self, row: Row, node: Node, layouts: Sequence[Layout]) -> None:
+        n = len(node.inputs)
         row.reads, row.makes = tuple(layouts[:n]), tuple(layouts[n:])
-        for y, at in zip(row.node.outputs, row.makes):
+        for y, at in zip(node.outputs, row.makes):
             self.layouts[y] = [at]
         self.rows.append(row)
 

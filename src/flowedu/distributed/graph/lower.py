@@ -9,6 +9,9 @@ same order, without deadlocks.
 """
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 from flowedu.core.graph.ir import Graph, GraphValue, Node
 from flowedu.core.ops.update import HEAD
 from flowedu.core.sbp.sbp import Layout
@@ -77,7 +80,7 @@ class RankGraph:
 
     # ---- rows
     def _row(self, row: Row) -> None:
-        boxed = {}
+        boxed: dict[GraphValue, Any] = {}                # None: this rank receives no part
         summed = together(self, row) if row.node is not None and row.node.mutates else {}
         for b in row.boxed:
             part = summed.get(b.value) or self._carry(b, row.node.line if row.node is not None else "")
@@ -92,13 +95,13 @@ class RankGraph:
             part = boxed[x] if x in boxed else self.find(x, row.makes[0])
             self._keep(node.outputs[0], row.makes[0], part)
         elif node.mutates:
-            self._update(row)
+            self._update(row, node)
         else:
-            self._call(row)
+            self._call(row, node)
 
-    def _call(self, row: Row) -> None:
+    def _call(self, row: Row, node: Node) -> None:
         """Append the rank's own call: on its shards, or the whole call if all ranks do the same."""
-        node, i = row.node, row.devices.index(self.rank)
+        i = row.devices.index(self.rank)
         inputs = [self.find(x, at) for x, at in zip(node.inputs, row.reads)]
         if row.calls is None:
             made = Node(node.op, inputs, node.attrs, [y.spec for y in node.outputs],
@@ -110,14 +113,14 @@ class RankGraph:
         for y, at, part in zip(node.outputs, row.makes, made.outputs):
             self._keep(y, at, part)
 
-    def _update(self, row: Row) -> None:
+    def _update(self, row: Row, node: Node) -> None:
         """Append the update of the variables of which this rank has a part."""
-        node = row.node
         members = groups(node)
         mine = [n for n, g in enumerate(members) if self.rank in row.reads[g[0]].devices]
         if not mine:
             return
-        numbers, attrs = range(len(node.inputs)), node.attrs
+        numbers: Sequence[int] = range(len(node.inputs))
+        attrs = node.attrs
         if len(mine) < len(members):
             numbers = [*range(HEAD), *(i for n in mine for i in members[n])]
             attrs = tuple(tuple(v[n] for n in mine) if name in PER_PARAMETER and len(v) > 1 else v
@@ -140,15 +143,12 @@ class RankGraph:
         if not messages:
             return carve(self, route, part)
         self.sent += sum(n for sender, _, n in messages if sender == rank)
+        op = box if wants else box_out
         if not has:
-            op, inputs = box_in, ()
-            attrs, specs = (route, self.end, spec), [spec]
-        elif not wants:
-            op, inputs = box_out, (part,)
-            attrs, specs = (route, self.end), []
-        else:
-            op, inputs = box, (part,)
-            attrs, specs = (route, self.end, spec), [spec]
+            op = box_in
+        inputs = () if part is None else (part,)
+        specs = () if spec is None else (spec,)
+        attrs = (route, self.end, *specs)
         node = Node(op, inputs, attrs, specs, self.unique_name(f"{b.value.name}:{''.join(route.dst.sbp)}"),
                     line)
         self.graph.nodes.append(node)

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
+from typing import Any
 
 from flowedu.core.eager.tensor import Tensor
 from flowedu.core.graph.devices import OneDevice, need_cpu
@@ -52,7 +53,7 @@ class Placing(OneDevice):
         elif not x.uniform:
             (self.local if any(x is t for t in self.made) else self.apart).add(value)
 
-    def check(self, op, inputs: tuple, values: list[GraphValue]) -> None:
+    def check(self, op, inputs: tuple, values: Sequence[GraphValue]) -> None:
         """Raise an error if an op has global and local tensors. Python numbers can be used with both."""
         if not self.active:
             return
@@ -68,12 +69,14 @@ class Placing(OneDevice):
                                 f"placement={values[j].name}.placement, sbp=flow.sbp.broadcast), before "
                                 f"the call")
 
-    def follow(self, values: list[GraphValue], outputs: tuple[GraphValue, ...]) -> None:
+    def follow(self, values: Sequence[GraphValue], outputs: Sequence[GraphValue]) -> None:
         """Record a node that computes `outputs`."""
         if any(v in self.apart for v in values):
             self.apart.update(outputs)
-        elif any(v in self.local for v in values) and outputs and outputs[0].node.op is not HINT:
-            self.local.update(outputs)
+        elif any(v in self.local for v in values) and outputs:
+            node = outputs[0].node
+            if node is None or node.op is not HINT:
+                self.local.update(outputs)
 
     def take_value(self, x: Tensor, z: Tensor) -> None:
         """Record that x gets the value of z in an in-place op. A local x stays local."""
@@ -164,7 +167,7 @@ class Placing(OneDevice):
                                    expected='a placement of type "cpu"',
                                    got=repr(p),
                                    fix="call the module itself, or to_global on what the graph returns")
-        attrs = dict(sbp=None, forced=True)
+        attrs: dict[str, Any] = dict(sbp=None, forced=True)
         if sbp is not None:
             attrs["sbp"] = make_layout(p, sbp, x._sizes(), "to_global").layout.sbp
         elif p == back:

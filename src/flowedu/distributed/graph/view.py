@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from threading import RLock
+from typing import Any
 
 from flowedu.core import extensions
 from flowedu.core.eager.arrays import copy_of
@@ -46,7 +47,7 @@ class RankPrograms:
         together = engine.local_size if engine.name == "threads" else len(self.ranks)
         self.programs = {r: Program(g.graph, off, share=together) for r, g in self.ranks.items()}
 
-    def link(self, arrays: Mapping[int, Mapping[str, object]], counter: str = "") -> None:
+    def link(self, arrays: Mapping[int, Mapping[str, Any]], counter: str = "") -> None:
         """Link the plans to tensors, {rank: {name of a variable or host value: tensor}}.
 
         `counter` is the variable that holds the number of steps.
@@ -74,7 +75,8 @@ class RankPrograms:
                 finally:
                     comm.identity = 0
             return step
-        return self.engine.run({rank: program(rank) for rank in self.ranks})
+        results: Any = self.engine.run({rank: program(rank) for rank in self.ranks})
+        return results
 
 
 class GlobalView:

@@ -12,6 +12,7 @@ import sys
 import time
 import zlib
 from collections import Counter
+from typing import Any
 
 import numpy as np
 
@@ -49,7 +50,8 @@ class Group:
         self.k, self.me = len(ranks), ranks.index(rank)
         self.key = key or ranks                              # by which ranks speak of it
         self.pairwise = self.k in (2, 4, 8)
-        self.number, self.called, self.identity = 0, None, 0
+        self.number, self.identity = 0, 0
+        self.called: Any = None                              # a tuple after the first call
 
     def call(self) -> Call:
         kind, detail, shape, dtype, what = self.called

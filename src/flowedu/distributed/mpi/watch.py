@@ -14,7 +14,7 @@ import json
 import sys
 from collections import Counter, deque
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from flowedu.distributed.ranks.base import Call
 from flowedu.errors import CommError, format_location, user_line, user_place
@@ -119,7 +119,7 @@ class Watch:
         self.groups: dict = {}                                    # {ranks: Group with its latest call}
         self.sent: Counter[int] = Counter()                       # {rank: number of messages sent to it}
         self.latest: dict[int, deque[SentMessage]] = {}           # {rank: the latest of these messages}
-        self.wait: Wait | None = None
+        self.wait: Any = None                                     # a Wait while the rank waits
         self.number = self.round = 0                              # indices of this wait and of its probes
         self.here: set[int] = set()                               # ranks in the same collective
         self.seen: set[tuple] = set()
@@ -192,7 +192,7 @@ class Watch:
         """Return True if this rank has entered the collective. Raise CommError if its call differs."""
         group = self.groups.get(edge.group)
         entered = 0 if group is None else group.number
-        if entered == edge.number:
+        if group is not None and entered == edge.number:
             problem = group.call().find_difference(probe.call)
             if problem:
                 self._conclude(problem, probe, self.wait.text)

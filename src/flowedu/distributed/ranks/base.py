@@ -5,7 +5,7 @@ import math
 import os
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from flowedu.errors import ArgumentError
 REDUCTIONS = {"sum": np.add, "max": np.maximum, "min": np.minimum, "prod": np.multiply}
 SMALL = 1 << 16                     # bytes up to which a rendezvous costs more than the data
 LARGE = 1 << 18                     # bytes from which an array uses a block of tensor memory
-_perform: Callable | None = None    # distributed/perform.py's, after its first use
+_perform: Any = None                # distributed/perform.py's, after its first use
 DIFFERENT_CALLS = "collectives of one group differ"
 DIFFERENT_VALUES = "ranks make the same collective call on different global tensors"
 

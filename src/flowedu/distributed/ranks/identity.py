@@ -61,10 +61,10 @@ def identity_of(x) -> int:
     return 0 if rare is None or rare.parts is None else rare.parts.identity
 
 
-class GraphSource(NamedTuple):
+class GraphSource(NamedTuple("GraphSource", [("name", str)])):
     """A compiled graph as the source of its outputs. `name` is from `describe_graph`."""
 
-    name: str
+    __slots__ = ()
     random = False
 
 

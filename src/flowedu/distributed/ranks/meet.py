@@ -11,6 +11,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
+from typing import Any
 
 from flowedu.distributed.ranks.base import Call, options
 from flowedu.errors import CommError, format_location, user_line, user_place
@@ -20,10 +21,12 @@ class Meeting:
     """One collective of one group: the contributions of its ranks, the missing ranks, and the result."""
 
     def __init__(self, call: Call):
-        self.call, self.given = call, {}
+        self.call = call
+        self.given: dict[int, tuple[Call, Any]] = {}
         self.needs = set(call.group)
         self.done = False
-        self.result = self.error = None
+        self.result: Any = None
+        self.error: Exception | None = None
 
 
 class Letter:
@@ -125,7 +128,7 @@ class World:
             raise self._error()
 
     def _error(self) -> CommError:
-        problem, who = self.failure
+        problem, who = self.failure or ("", "")
         return CommError(problem, got=who, at="",
                          fix="every rank of a group must make the same calls, in the same order")
 
@@ -197,8 +200,9 @@ class World:
 
     def _at(self, rank: int) -> str:
         """Return the user's line at which a rank is."""
-        me = self.threads[rank] in (None, threading.get_ident())
-        line = user_line(None if me else sys._current_frames().get(self.threads[rank]))
+        thread = self.threads[rank]
+        is_here = thread is None or thread == threading.get_ident()
+        line = user_line(None if thread is None or is_here else sys._current_frames().get(thread))
         return f", {line}" if line else ""
 
     # ---- the end of a rank

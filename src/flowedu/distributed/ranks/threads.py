@@ -50,8 +50,8 @@ class ThreadComm(Comm):
 
     def _call(self, kind: str, group, detail: str = "", a: np.ndarray | None = None, what: str = "") -> Call:
         group = check_group(group, self.rank, self.size)
-        return Call(kind, detail, *((None, None) if a is None else (a.shape, str(a.dtype))), group, what,
-                    self.identity)
+        shape, dtype = (None, None) if a is None else (a.shape, str(a.dtype))
+        return Call(kind, detail, shape, dtype, group, what, self.identity)
 
     def _end(self, call: Call) -> None:
         """Wait until all ranks have read the arrays, before any rank continues and changes its own."""

@@ -31,7 +31,7 @@ class Workers:
     """n threads that wait for work."""
 
     def __init__(self, n: int):
-        self.queues = [SimpleQueue() for _ in range(n)]
+        self.queues: list[SimpleQueue] = [SimpleQueue() for _ in range(n)]
         self.threads = [threading.Thread(target=_serve, args=(q,), daemon=True, name=f"rank {i}")
                         for i, q in enumerate(self.queues)]
         for t in self.threads:
@@ -49,7 +49,9 @@ class Workers:
         world.reset()
         for rank in set(range(world.size)) - set(programs):
             world.state[rank] = "has nothing to do"
-        results, errors, ended = {}, {}, SimpleQueue()
+        results: dict[int, object] = {}
+        errors: dict[int, BaseException] = {}
+        ended: SimpleQueue[int] = SimpleQueue()
 
         def job(rank: int, program: Callable[[], object]) -> Callable[[], None]:
             def work():
@@ -94,7 +96,7 @@ class Workers:
                     return                                   # in C code that does not return: abandoned
                 asked, limit = True, time.monotonic() + 2 * GRACE
                 for rank in left:
-                    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self.threads[rank].ident),
+                    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self.threads[rank].ident or 0),
                                                                ctypes.py_object(Ended))
 
 
