@@ -12,7 +12,6 @@ for its consumers.
 """
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from flowedu.core.graph.ir import Graph, GraphValue, Node
@@ -35,7 +34,7 @@ def shard(at: Layout, shape: tuple[int, ...], min_size: int) -> Layout:
     return at
 
 
-def zero(graph: Graph, parameters: Mapping[GraphValue, Any], stage: int,
+def zero(graph: Graph, parameters: Any, stage: int,
          like: dict[Node, object]) -> set[Node]:
     """Insert the casts into a logical graph.
 
