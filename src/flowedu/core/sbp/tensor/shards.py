@@ -158,12 +158,12 @@ def to_global(self: Tensor, placement: placement | None = None, sbp: Sbps | None
         placement: flow.placement, required for a local tensor; default: the tensor's placement.
         sbp: one flow.sbp, or one for each axis of the hierarchy; required for a local tensor.
         grad_sbp: the sbp of the gradient (global tensors).
-        check_meta: True (default): the ranks compare shapes and dtypes (local tensors).
+        check_meta: False: the ranks compare only shapes; default: also dtypes (local tensors).
         copy: return new memory even if no boxing is needed.
 
-    For split(i), local tensors are parts along axis i, of equal sizes or those of the balanced
-    split. For partial_sum, they are addends. For broadcast, the first rank's values are used. Every
-    rank of the world must call this. On virtual devices, the local tensor is every device's shard.
+    For split(i), local tensors are the parts of a balanced split along axis i. For partial_sum,
+    they are addends. For broadcast, the first rank's values are used. Every rank of the world must
+    call this. On virtual devices, the local tensor is every device's shard.
 
     Raises ArgumentError for invalid shapes, axes, and ranks; CheckError if the layout is missing.
     """
