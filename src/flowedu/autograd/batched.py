@@ -35,7 +35,10 @@ class Stack(NamedTuple):
 
 
 class Batched:
-    """Interpreter that executes calls with tensors of its level for the batch, and passes other calls on."""
+    """Interpreter of one vmap call, which is one level of nested vmap calls.
+
+    It executes calls with tensors of its level for the batch, and passes other calls on.
+    """
 
     def __init__(self, size: int, randomness: str):
         self.size, self.randomness = size, randomness

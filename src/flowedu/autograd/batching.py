@@ -1,9 +1,9 @@
 """Batching rules: derive one batched call of an op from its record.
 
-There are three cases. An elementwise op takes the batch as one more axis. If the axis equation of an op
-allows another leading axis, the batch becomes that axis. If an op has an axis that may be split over devices,
-the batch is joined to that axis, because an axis that can be split can also be concatenated. In all other
-cases the op is called once per element of the batch.
+One call is enough in three cases. An elementwise op takes the batch as one more axis. If the axis equation
+of an op allows another leading axis, the batch becomes that axis. If an op has an axis that may be split over
+devices, the batch is joined to that axis, because an axis that can be split can also be concatenated. In all
+other cases the op is called once per element of the batch.
 """
 from __future__ import annotations
 

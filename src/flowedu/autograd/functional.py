@@ -113,7 +113,8 @@ def vjp(func: Callable, inputs, v=None, create_graph: bool = False):
 def jvp(func: Callable, inputs, v=None, create_graph: bool = False):
     """Return (func(*inputs), the Jacobian times the vector v).
 
-    It differentiates vjp, the function u -> u times the Jacobian, which is linear in u.
+    The function f(u) = u times the Jacobian (see vjp) is linear in u. The result is the gradient of the
+    inner product of f(u) and v with respect to u.
 
     Args:
         func: function of tensors.

@@ -27,7 +27,7 @@ def gradcheck(func: Callable, inputs: Tensor | Sequence, *, eps: float = 1e-6, a
               rtol: float = 1e-3, raise_exception: bool = True, nondet_tol: float = 0.0) -> bool:
     """Return True if the backward pass of `func` computes its derivatives.
 
-    Each entry of the Jacobian is compared with (f(x + eps) - f(x - eps)) / 2 eps.
+    Each entry of the Jacobian is compared with (f(x + eps) - f(x - eps)) / (2 eps).
 
     Args:
         func: function of tensors.

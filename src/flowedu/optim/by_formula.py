@@ -166,7 +166,7 @@ class RAdam(_Moments):
     """Adam with a rectified adaptive rate (Liu et al. 2020).
 
     v is unreliable in the first steps, as long as n <= 5. These steps are w -= lr * m / (1 - beta1^t). Later
-    steps are those of Adam, multiplied by r:
+    steps are those of Adam, multiplied by r, but eps is added to sqrt(v) instead of sqrt(v'):
 
         N = 2 / (1 - beta2) - 1
         n = N - 2 t beta2^t / (1 - beta2^t)
@@ -209,7 +209,7 @@ class Rprop(ByFormula):
 
     If the sign of g is the same as in the previous step, s is multiplied by etas[1]. If the sign has changed,
     s is multiplied by etas[0], and the element is not updated in this step. The state contains "step", "prev"
-    (the last g), and "step_size" (s).
+    (the last g, or 0 for an element that was not updated), and "step_size" (s).
 
     Args:
         params: parameters, or dicts of parameters with their own options (see Optimizer).
@@ -249,8 +249,9 @@ class Rprop(ByFormula):
 class ASGD(ByFormula):
     """Averaged stochastic gradient descent (Polyak and Juditsky 1992).
 
-    Each step computes w = (1 - lambd * e) w - e g, where e = lr / (1 + lambd lr t)^alpha. The state contains
-    "step", "eta" (e), "mu" (the weight of w in the average), and "ax" (the average of w from step t0 on).
+    Each step computes w = (1 - lambd * e) w - e g, where e = lr / (1 + lambd lr (t - 1))^alpha. The state
+    contains "step", "eta" (the e of the next step), "mu" (the weight of the next w in the average), and "ax"
+    (the average of w from step t0 on).
 
     Args:
         params: parameters, or dicts of parameters with their own options (see Optimizer).

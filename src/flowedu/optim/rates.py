@@ -35,7 +35,7 @@ def linear(b: float, n: int, steps: int, start: float, end: float) -> float:
 
 
 def part(n: int, steps: int, staircase: bool) -> float:
-    """Return the number of times that `steps` have passed."""
+    """Return n / steps, rounded down if `staircase`."""
     return n // steps if staircase else n / steps
 
 

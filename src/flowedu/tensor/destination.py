@@ -99,6 +99,6 @@ def where(input: Tensor, device: Device | None = None, placement: Placement | No
 def home(input: Tensor, device: Device | None = None) -> Device | None:
     """Return the device of a new tensor: `device` if it is passed, else the device of `input`.
 
-    None means the CPU, or the placement of a global input.
+    The result is None for the CPU, and for a global input, whose placement determines the devices.
     """
     return device if device is not None or not getattr(input, "_device", 0) else input.device

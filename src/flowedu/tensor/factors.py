@@ -41,7 +41,7 @@ def identity(x: Tensor, n: int) -> Tensor:
 
 
 def mirrored(what: str, A: Tensor, upper: bool) -> Tensor:
-    """Return the symmetric matrix that one triangle of A defines; its gradient is the gradient of A."""
+    """Return the symmetric matrix that one triangle of A defines; the gradient passes to A unchanged."""
     check_tensor(what, A)
     if A.ndim < 2 or A.shape[-1] != A.shape[-2]:
         raise ShapeError(f"{what}: A must be batches of square matrices", expected="a shape (..., n, n)",

@@ -171,7 +171,7 @@ def manual_seed(seed: int) -> Generator:
 
 
 def seed() -> int:
-    """Set an unpredictable seed of the default generators and return it."""
+    """Set an unpredictable seed of the default generator and return it."""
     value = _fresh_seed()
     manual_seed(value)
     return value

@@ -6,8 +6,8 @@ overwritten. Third, x gets the history of the new values. If x is a view, the hi
 "the base with the new values in this region". Every view of the base then rebuilds its history at its next
 use (core/eager/link.pxi).
 
-Inside nn.Graph.build, tensors have no memory. After a write, x represents the new value, and so do its base
-and its views. The same holds for global tensors on several devices.
+Tensors inside nn.Graph.build, and global tensors on several devices, have no memory of their own. After a
+write into such a tensor x, the tensor, its base, and its views represent the new values.
 """
 from __future__ import annotations
 
@@ -201,7 +201,7 @@ def compute_into(x: Tensor, f: Callable, args: tuple, kwargs: dict, what: str,
                  lenient: bool = False) -> Tensor:
     """Compute f(x, *args) and write the result into x, for the in-place method named `what`.
 
-    With `lenient`, the op that computed x may have saved x for the backward pass; this op then keeps a copy.
+    With `lenient`, the op that computed x keeps a copy of x if it saved x for the backward pass.
     """
     check_writable(x, what)
     since = x.node.seq - 1 if lenient and x.node is not None else tape_position()

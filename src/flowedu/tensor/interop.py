@@ -24,7 +24,7 @@ from flowedu.tensor.writing import lend
 def alike(a: np.ndarray, x: object = None) -> Tensor:
     """Return the array as a tensor on the device of x, and mark its values as equal on every rank.
 
-    Examples are positions that were computed from lists or from the values of a global tensor.
+    For example, positions computed from lists or from a global tensor's values are equal on every rank.
     """
     t = from_numpy(np.asarray(a, order="C"))
     t.uniform = True

@@ -42,7 +42,7 @@ class Kept:
         self.runs, self.there = 0, False
 
     def look(self) -> None:
-        """Update whether the packed weights are valid.
+        """Mark the packed weights in the executor as valid or invalid.
 
         They are valid if a successful run packed them in this memory and no weight has changed.
         """

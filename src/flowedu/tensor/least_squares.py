@@ -68,8 +68,8 @@ def pinv(A: Tensor, rcond: Tensor | float | None = None, hermitian: bool = False
     Args:
         A: matrices of shape (..., m, n).
         rcond: an older name of rtol; default: None.
-        hermitian: treat A as symmetric and read only its lower triangle. The gradient is then that of the
-            full symmetric matrix, so that df is the sum of gradient * dA for every symmetric change dA.
+        hermitian: treat A as symmetric and read only its lower triangle. The gradient G of a loss f is then a
+            full matrix: a small symmetric change dA of A changes f by the sum of G * dA.
         atol, rtol: singular values of at most max(atol, rtol * the largest one) count as 0. Each tolerance is
             a number, or a tensor with one number for each matrix. The tensor broadcasts with the batch, and
             is not supported in graphs. The default of rtol is max(m, n) * eps, or 0 if atol is positive.
@@ -248,7 +248,7 @@ def multi_dot(tensors: Sequence[Tensor]) -> Tensor:
     """Return the product of several matrices, in the order with the fewest multiplications.
 
     Args:
-        tensors: two or more matrices. The first may also be a vector (a row), and the last one (a column).
+        tensors: two or more matrices. The first and the last may be vectors, used as a row and a column.
     """
     xs = list(tensors)
     if len(xs) < 2:
@@ -311,10 +311,10 @@ def vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:
 def matrix_exp(input: Tensor) -> Tensor:
     """Return 1 + A + A @ A / 2 + ... of each square matrix A.
 
-    The result is computed in float64. The Taylor series of A / 2^k is squared k = log2(|A|) + 3 times, where
-    |A| is the largest sum of the absolute values of a row. The error of a float64 result is at most
-    n * 2^-52 * (8 |A| + 20) * exp(|A|), where n is the number of rows. A float32 result is rounded once more,
-    with an error of at most 2^-24 of each entry.
+    The result is computed in float64. The Taylor series of A / 2^k is squared k times. The number k is
+    floor(log2(|A|)) + 4, or 0 if this is negative, where |A| is the largest sum of the absolute values of a
+    row. The error of a float64 result is at most n * 2^-52 * (8 |A| + 20) * exp(|A|), where n is the number
+    of rows. A float32 result is rounded once more, with an error of at most 2^-24 of each entry.
 
     Args:
         input: matrices (..., n, n).

@@ -229,7 +229,7 @@ def unfold(input: Tensor, dimension: int, size: int, step: int) -> Tensor:
 
 
 def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
-    """Return a view in which the diagonal of two axes replaces them as a new last axis.
+    """Return a view of the diagonals of two axes; a new last axis replaces the two axes.
 
     Args:
         input: tensor with at least two axes.

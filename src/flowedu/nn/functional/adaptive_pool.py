@@ -80,7 +80,7 @@ def _adaptive_avg(n: int) -> Callable[..., Tensor]:
         return reshaped(y, tuple(y.shape[1:])) if single else y
 
     pool.__name__ = pool.__qualname__ = what
-    pool.__doc__ = f"""Return the means of windows that cover the last {n} axes.
+    pool.__doc__ = f"""Return the means of windows that cover the spatial axes.
 
     Args:
         input: (N, C, {", ".join("DHW"[3 - n:])}) or without N.
@@ -112,7 +112,7 @@ def _adaptive_max(n: int) -> Callable[..., Any]:
         return (y, index) if return_indices else y
 
     pool.__name__ = pool.__qualname__ = what
-    pool.__doc__ = f"""Return the maxima of windows that cover the last {n} axes.
+    pool.__doc__ = f"""Return the maxima of windows that cover the spatial axes.
 
     Args:
         input: (N, C, {", ".join("DHW"[3 - n:])}) or without N.

@@ -163,7 +163,7 @@ def _conv(n: int) -> Callable[..., Tensor]:
 
     conv.__name__ = conv.__qualname__ = what
     axes = ", ".join("DHW"[3 - n:])
-    conv.__doc__ = f"""Convolve (cross-correlate) an input over its last {n} axes.
+    conv.__doc__ = f"""Convolve (cross-correlate) an input over its spatial axes.
 
     Args:
         input: (N, C, {axes}) or without N.

@@ -86,7 +86,7 @@ class LazyModule(Module):
     axes = property(lambda self: getattr(self.layer, "axes", 0))
 
     def count_saved_features(self, weight: Tensor) -> int:
-        """Return the number of input features of the layer that saved this weight."""
+        """Return the number of input features of the layer to which a loaded weight belonged."""
         if issubclass(self.layer, norm._Norm) or getattr(self.layer, "transposed", False):
             return weight.shape[0]
         return weight.shape[1] * self.given.get("groups", 1)

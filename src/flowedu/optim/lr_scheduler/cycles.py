@@ -180,7 +180,7 @@ class CyclicLR(_Cycle):
             and "exp_range" multiplies it by gamma^step.
         gamma: see mode.
         scale_fn: function that returns the relative height and replaces mode; default: None.
-        scale_mode: argument of scale_fn. "cycle" is the number of the cycle, from 1, "iterations" the step.
+        scale_mode: "cycle" passes the number of the cycle, from 1, to scale_fn; "iterations" passes the step.
         cycle_momentum: change the momentum, or beta1, between base_momentum and max_momentum.
         base_momentum: lowest momentum.
         max_momentum: highest momentum.

@@ -12,7 +12,7 @@ b is the group's initial rate, and n the step, from 0. The formulas are OneFlow'
 | PolynomialLR | (b - end) * (1 - n/decay_batch)^power + end, n at most decay_batch |
 | CosineDecayLR | b * ((1 - alpha) * (1 + cos(pi n/decay_steps)) / 2 + alpha), n at most decay_steps |
 | CosineAnnealingLR | eta_min + (b - eta_min) * (1 + cos(pi n/T_max)) / 2, up again after T_max |
-| CosineAnnealingWarmRestarts | the same, restarted after T_0, T_0 T_mult, T_0 T_mult^2, ... steps |
+| CosineAnnealingWarmRestarts | the same, restarted; periods of T_0, T_0 T_mult, T_0 T_mult^2, ... steps |
 """
 from __future__ import annotations
 
