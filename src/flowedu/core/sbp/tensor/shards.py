@@ -158,7 +158,7 @@ def to_global(self: Tensor, placement: placement | None = None, sbp: Sbps | None
         placement: flow.placement, required for a local tensor; default: the tensor's placement.
         sbp: one flow.sbp, or one for each axis of the hierarchy; required for a local tensor.
         grad_sbp: the sbp of the gradient (global tensors).
-        check_meta: if False, the ranks compare only shapes, not dtypes (local tensors); default: True.
+        check_meta: if False, ranks compare only shapes, not dtypes (local tensors); default: True.
         copy: return new memory even if no boxing is needed.
 
     For split(i), local tensors are the parts of a balanced split along axis i. For partial_sum,
