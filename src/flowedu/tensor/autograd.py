@@ -155,7 +155,7 @@ def grad(outputs: Sequence[Tensor] | Tensor, inputs: Sequence[Tensor] | Tensor,
         allow_unused: return None for inputs that the outputs do not depend on, instead of raising an error;
             default: materialize_grads.
         is_grads_batched: must be False.
-        materialize_grads: return zeros instead of None for such inputs.
+        materialize_grads: return zeros instead of None for inputs that the outputs do not depend on.
     """
     if is_grads_batched or not only_inputs:
         raise UnsupportedError("grad: is_grads_batched and only_inputs=False are not supported",

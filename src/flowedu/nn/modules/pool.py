@@ -140,7 +140,7 @@ class AvgPool2d(AvgPool1d):
         padding: number of zeros added on both sides, an int or a pair.
         ceil_mode: include last windows that are only partly inside the input.
         count_include_pad: include the padding zeros in the mean.
-        divisor_override: divisor of each sum; default: the number of elements of the window.
+        divisor_override: divisor of each sum; default: the number of averaged elements.
 
     Shape:
         (N, C, H, W) or (C, H, W) to (N, C, H_out, W_out) or (C, H_out, W_out).
@@ -163,7 +163,7 @@ class AvgPool3d(AvgPool2d):
         padding: number of zeros added on both sides, an int or three ints.
         ceil_mode: include last windows that are only partly inside the input.
         count_include_pad: include the padding zeros in the mean.
-        divisor_override: divisor of each sum; default: the number of elements of the window.
+        divisor_override: divisor of each sum; default: the number of averaged elements.
 
     Shape:
         (N, C, D, H, W) or (C, D, H, W) to the same number of axes.
