@@ -113,7 +113,7 @@ def vjp(func: Callable, inputs, v=None, create_graph: bool = False):
 def jvp(func: Callable, inputs, v=None, create_graph: bool = False):
     """Return (func(*inputs), the Jacobian times the vector v).
 
-    The function f(u) = u times the Jacobian (see vjp) is linear in u. The result is the gradient of the
+    The function f(u) = u times the Jacobian (see vjp) is linear in u. The product is the gradient of the
     inner product of f(u) and v with respect to u.
 
     Args:
