@@ -305,7 +305,7 @@ def test_a_value_moved_to_another_placement_keeps_its_layout():
         out = R["relu"](z)
     g.outputs = [out]
     found = automatic(g, world(4), {x: layout("B", here), w: layout("B", here)}, {w: []})
-    own = found.best.inferred.own
+    own = found.best.inferred.layout_of
     assert own(z).sbp == own(y).sbp and own(z).devices == own(out).devices == (2, 3)
     assert found.exact and found.best.cost <= found.greedy.cost
 

@@ -3,8 +3,7 @@
 `x.__array_namespace__()` returns this module, so that libraries written for the standard run on tensors. Each
 function has the name, arguments, and type promotion of the standard, and calls the function of flowedu that
 computes the result. Gradients are recorded as usual. Complex numbers, unsigned integers above 8 bits, and the
-extension `fft` (most of which needs complex numbers) are not included.
-https://data-apis.org/array-api/2025.12 describes the functions.
+extension `fft` are not included. https://data-apis.org/array-api/2025.12 describes the functions.
 """
 # ruff: noqa: F401, I001
 from __future__ import annotations
@@ -47,10 +46,7 @@ _KINDS = {"bool": {bool}, "signed integer": _SIGNED, "unsigned integer": {uint8}
 
 # ---- dtypes and devices
 def result_type(*arrays_and_dtypes: Tensor | dt.dtype | Number) -> dt.dtype:
-    """Return the dtype of a result of arrays, dtypes, and numbers.
-
-    0-dim arrays are promoted like other arrays, unlike in PyTorch.
-    """
+    """Return the promoted dtype; 0-dim arrays are promoted like other arrays, unlike in PyTorch."""
     return _result_type(*(x.dtype if isinstance(x, Tensor) else x for x in arrays_and_dtypes))
 
 
@@ -151,10 +147,7 @@ def asarray(obj: Any, /, *, dtype: dt.dtype | None = None, device: Device | None
 
 def arange(start: Number, /, stop: Number | None = None, step: Number = 1, *, dtype: dt.dtype | None = None,
            device: Device | None = None) -> Tensor:
-    """Return start, start + step, ..., which end before stop.
-
-    The result is empty if the step leads away from stop.
-    """
+    """Return start, start + step, ... before stop, or an empty array if the step leads away from it."""
     start, stop = (0, start) if stop is None else (start, stop)
     stop = start + 0 * (stop - start) if (stop - start) * step < 0 else stop
     return creation.arange(start, stop, step, dtype=dtype, device=device)
@@ -224,10 +217,7 @@ def unique_all(x: Tensor, /) -> tuple[Tensor, ...]:
 
 
 def nonzero(x: Tensor, /) -> tuple[Tensor, ...]:
-    """Return the indices of the elements other than 0, one array for each axis.
-
-    Raises AxisError for a 0-dim array.
-    """
+    """Return the indices of the elements other than 0, an array per axis; raise AxisError if 0-dim."""
     dims.real_dim(0, x.ndim, "nonzero")
     return positions.nonzero(x, as_tuple=True)
 
