@@ -199,7 +199,7 @@ def test_operating_system_errors_report_a_fix(runner, monkeypatch, capsys, code)
     said = capsys.readouterr().err
     assert (said.startswith(f"{os.strerror(code)}: {runner.work}/x; ") and "try again" not in said
             and said.count("\n") == 1)
-    assert code == errno.EIO or "tree" in said or "WORK=" in said or "room" in said
+    assert code == errno.EIO or "tree" in said or "WORK=" in said or "space" in said
 
 
 def test_a_full_disk_leaves_no_partial_files(runner):
