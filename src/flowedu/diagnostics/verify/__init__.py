@@ -14,6 +14,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from typing import Any
 
 from flowedu.core.graph.executor import Executor
 from flowedu.core.graph.ir import Graph
@@ -123,4 +124,5 @@ def check_program(program: Program, traced: Graph | None = None, arguments: tupl
         if arguments is not None and not program.place:
             compare.compare_stages(program.executor, compare.stages.pop(traced), arguments)
     check_graph(program.graph, "graph")
-    check_plan(program.plan)
+    plan: Any = program.plan  # a Plan, because the program is linked
+    check_plan(plan)

@@ -119,7 +119,8 @@ class GlobalView:
 
     @property
     def plan(self) -> Plan:
-        return self.first.plan
+        plan: Any = self.first.plan                            # a Plan, because the programs are linked
+        return plan
 
     def lower(self, rank: int) -> RankGraph:
         """Return a new graph of one rank before its passes."""
