@@ -186,7 +186,7 @@ class Stub:
             place = home(value)
             if place is None:
                 self.body.append(f"{name}: {self.names.of('typing', 'Any')}")
-            elif place[0] == self.module.__name__ and place[0] not in LATER:
+            elif place[0] == self.module.__name__:
                 self._class(name, value)
             else:
                 self.imports.add((*place, name))

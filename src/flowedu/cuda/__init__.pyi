@@ -1,9 +1,9 @@
 """Written by `make stubs`: do not edit."""
 from collections.abc import Iterator
 from flowedu.cuda import (
-    again as again, backends as backends, blas as blas, device as device, faults as faults, folders as folders,
-    launch as launch, machine as machine, memory as memory, modules as modules, signature as signature, source as source,
-    streams as streams, view as view)
+    again as again, backends as backends, blas as blas, faults as faults, folders as folders, launch as launch,
+    machine as machine, memory as memory, modules as modules, signature as signature, source as source, streams as streams,
+    view as view)
 from flowedu.cuda.faults import CudaFault as CudaFault
 from flowedu.cuda.graphs import CUDAGraph as CUDAGraph, CUDAGraph as _CUDAGraph
 from flowedu.cuda.kernels import Kernels as Kernels, Kernels as _Kernels
@@ -18,6 +18,11 @@ def StreamContext(s: _Stream | None) -> Iterator[_Stream | None]:
 def current_device() -> int: """Return the index of this thread's GPU."""
 def current_stream(device: Any = None) -> _Stream: """Return the stream on which this thread queues work of a device."""
 def default_stream(device: Any = None) -> _Stream: """Return the default stream of a device."""
+class device:
+    """Context manager that makes a device the current one of this thread: `with flow.cuda.device(1):`."""
+    def __enter__(self) -> Any: ...
+    def __exit__(self, *exc) -> Any: ...
+    def __init__(self, device: Any) -> None: ...
 def device_count() -> int: """Return the number of GPUs that CUDA finds; 0 without one."""
 def empty_cache() -> None: """Return cached memory to the devices."""
 def get_device_capability(device: Any = None) -> tuple[int, int]:
