@@ -75,6 +75,7 @@ def test_lenet_entirely_in_bfloat16(reached):
     assert_as_accurate(accuracy(model, flow.bfloat16), reached, len(TESTED))
 
 
+@pytest.mark.slow
 def test_float16_without_a_scale_does_not_train_on_a_small_loss(reached):
     """The loss is weighted by a millionth, like one of several goals, or one in m^2 for errors of
     millimeters. float32 and bfloat16 still train; in float16 the gradients are 0.
@@ -163,6 +164,7 @@ def lost() -> float:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("train", [
     lambda: eagerly(flow.bfloat16), lambda: eagerly(flow.bfloat16, whole=True),
     lambda: eagerly(flow.float16, amp.GradScaler()), lambda: eagerly(flow.float16, amp.GradScaler(),

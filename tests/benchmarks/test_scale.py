@@ -100,6 +100,7 @@ def test_slow_and_failing_programs_are_left_out_and_reported(program):
     assert sizes == [1, 10] and len(found) == 2 and why == "FAILS at 100: RecursionError: too deep"
 
 
+@pytest.mark.slow
 def test_scale_writes_the_curves_that_it_prints(tmp_path):
     done = subprocess.run([sys.executable, FOLDER / "scale.py", "--quick", "--largest", "8", "--out",
                            tmp_path, "--",

@@ -128,6 +128,7 @@ def test_a_language_is_offered_once(path):
         p != path and p.exists() for p in (pages.original(path), pages.original(path).with_suffix(".zh.md")))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("terminal", [True, False])
 def test_building_the_book_shows_progress_on_a_terminal(terminal, lesson, tmp_path, monkeypatch):
     err = type("Terminal", (io.StringIO,), {"isatty": lambda self: terminal})()
@@ -188,6 +189,7 @@ def test_a_page_runs_in_a_separate_process(lesson, tmp_path):
 
 
 # ---- the whole
+@pytest.mark.slow
 @pytest.mark.skipif(not importlib.util.find_spec("sphinx"),
                     reason="Sphinx is not here: make book installs it")
 def test_the_book_is_complete_and_self_contained(tmp_path):

@@ -58,6 +58,7 @@ def promised():
             for i, n in enumerate(NETWORKS)}
 
 
+@pytest.mark.slow
 def test_the_demo_trains_equally_and_matches_the_lesson(quick):
     text, _ = quick
     differences = [float(d) for d in re.findall(r"largest difference from one device: (\S+) of the loss",

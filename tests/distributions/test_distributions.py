@@ -403,6 +403,7 @@ def test_register_kl_adds_a_formula():
         del kl._TABLE[Mine, D.Normal]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("a", [0.05, 0.8, 3.0, 40.0, 2000.0])
 def test_the_cdf_of_a_gamma_variable_and_its_gradients(a):
     """The cdf matches an integral to 9 digits in both tails, and its gradients match difference quotients."""

@@ -50,6 +50,7 @@ def test_a_copied_folder_compiles_nothing(copy):
     assert compiled(copy, *BUILD) == set()
 
 
+@pytest.mark.slow
 def test_a_header_recompiles_only_the_files_that_include_it(copy):
     header = copy / "src/flowedu/_kernels/ops/philox.h"
     includes = {p.stem for p in (copy / "src").rglob("*.pyx") if "philox.h" in p.read_text(encoding="utf-8")}

@@ -39,6 +39,7 @@ def test_a_skipped_block_shows_the_output_of_the_page(whole):
                                                 for t in output.text.splitlines()[:2]) in said[at:at + 500]
 
 
+@pytest.mark.slow
 def test_lessons_report_where_an_answer_changes_the_numbers(whole):
     """An arena without sharing is a right answer, but changes the figures on the page."""
     answered(whole, [h for h in HOLES if h.chapter <= 4], folder="mine")
@@ -69,6 +70,7 @@ def test_a_lesson_continues_after_a_wrong_answer(whole):
         assert re.search(told, said), said
 
 
+@pytest.mark.slow
 def test_a_half_written_file_does_not_end_a_lesson(whole):
     """`make chapter-1` treats the answer as not begun and says so in the line about the code that runs."""
     answered(whole, [h for h in HOLES if h.chapter == 1], folder="typing")
@@ -119,6 +121,7 @@ def test_a_demo_names_the_answer_that_ended_it(whole):
             and re.search(r"demo ends here: your 2\.4_\w+\.py, line \d, raises NameError", done.stdout))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("upto", few(list(range(1, LAST + 1)), lambda n: n == 1))
 def test_every_lesson_of_a_tree_of_any_size_completes(tmp_path, upto):
     """Run all lessons with no exercise done and with every other one done."""

@@ -40,6 +40,7 @@ def whole(tmp_path_factory):
     return home
 
 
+@pytest.mark.slow
 def test_every_exercise_can_be_begun(whole):
     """Its stub is made from the tree's files and equals that of the whole library, including the list of
     prerequisites.
@@ -62,6 +63,7 @@ def test_the_order_of_the_course_is_one_in_which_it_can_be_done():
         assert all(set(before[i].needs) <= set(hole.needs) for i in hole.needs), hole.id
 
 
+@pytest.mark.slow
 def test_prerequisites_are_reported(whole):
     """Prerequisites are listed by `list`, by `start`, by a check that fails, and by a check of an exercise
     that is not begun.
@@ -91,6 +93,7 @@ def test_a_stub_is_never_shown_as_the_librarys_code(whole):
     assert shown == {"kernel", "cuda"}                # the library is built from these
 
 
+@pytest.mark.slow
 def test_answers_are_handed_out_by_chapter(whole, capsys):
     """Answers in the tree are shown after passing, are offered, and are right; those of later chapters are
     not included.
@@ -190,6 +193,7 @@ while todo:
 """
 
 
+@pytest.mark.slow
 def test_answers_replace_every_stub(whole):
     """A stub that code other than the exercise's object runs is also replaced by its answer."""
     answered(whole, [h for h in HOLES if h.kind != "kernel"], folder="answers")
@@ -199,6 +203,7 @@ def test_answers_replace_every_stub(whole):
     assert inside(whole, "-c", held + STUBS_LEFT, FLOWEDU_HOLES="answers").stdout == ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("id", few(SOME, lambda id: id == "4.4"))
 def test_from_the_first_check_to_the_last(whole, id):
     """Run check and hint, then check a right answer; solutions that are not in the tree are not offered."""

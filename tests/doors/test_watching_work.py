@@ -62,6 +62,7 @@ def runner(tmp_path):
     return r
 
 
+@pytest.mark.slow
 def test_any_exercise_is_judged_when_it_is_saved(runner):
     """Judge an exercise other than the current one: one chosen with EX=, and one chosen by key from a chapter
     that is not begun.
@@ -100,6 +101,7 @@ def test_each_screen_names_the_exercise_at_hand_and_the_next(runner):
         stands("1.5", "2.1")
 
 
+@pytest.mark.slow
 def test_an_exercise_is_chosen_in_the_list(runner):
     with watching(runner.work, "1.2") as screen:
         screen.until(r"1\.2 [^\n]*not begun[^\0]*q quit")
@@ -129,6 +131,7 @@ def _comes(file) -> bool:
     return file.exists()
 
 
+@pytest.mark.slow
 def test_debug_shows_the_whole_traceback(runner):
     file = runner.file(course.find("1.1"))
     file.write_text(RAISES, encoding="utf-8")
@@ -159,6 +162,7 @@ def test_debug_of_an_answer_that_raises_nothing_or_does_not_end(runner, monkeypa
     assert "not begun" in details(runner, hole)[0]
 
 
+@pytest.mark.slow
 def test_without_a_terminal(runner):
     runner.file(course.find("1.1")).write_text(RAISES, encoding="utf-8")
     done = subprocess.run([sys.executable, "-m", "flowedu_course", "watch", "1.1", "--work",

@@ -134,6 +134,7 @@ def steady(counts: list[int]) -> bool:
 MAKERS = (chain, mixed, wide, summed, sliced, layers, images)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make, training", [(f, t) for f in MAKERS
                                             for t in (False, True)] + [(outputs, False)])
 def test_twice_the_nodes_are_twice_the_work(make, training):

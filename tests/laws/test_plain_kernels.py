@@ -42,6 +42,7 @@ def test_faster_kernels_replace_plain_ones():
     assert not [key for key, row in plain(PLAIN | BESIDE).items() if _kernels.TABLE[key] == row]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("law", few([
     "test_kernels.py -k 'equals_reference and (add or mul or where or exp or eq-)'",
     "test_kernels.py -k 'equals_reference and (matmul or sum or prod or max or min)'",

@@ -69,6 +69,7 @@ def command(work, *arguments, **more):
      # depends on timing
      b"def row_major(shape):\n    return ()\n", "smallest case|no result after|GiB of memory"),
 ], lambda row: row[1] in ("SyntaxError", "yours           None")))
+@pytest.mark.slow
 def test_a_work_file_of_any_kind(runner, content, words):
     right, said = said_of(runner, content)
     assert not right and re.search(words, said), said
@@ -158,6 +159,7 @@ def test_a_work_folder_that_is_a_file(tmp_path, capsys):
     assert (tmp_path / "work").read_text(encoding="utf-8") == "mine"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", few(["", "{", "[]", "null", '{"version": 1}', '{"version": 2, "holes": {}}',
                                   '{"version": 1, "holes": []}', '{"version": 1, "holes": {"1.1": 3}}',
                                   '{"version": 1, "holes": {"1.1": {"state": "best"}}}',
@@ -172,6 +174,7 @@ def test_a_state_file_of_any_kind_is_put_aside(runner, text):
     assert json.loads(runner.progress.file.read_text(encoding="utf-8"))["holes"]["1.1"]["state"] == "right"
 
 
+@pytest.mark.slow
 def test_an_unwritable_state_file_does_not_lose_the_verdict(runner, monkeypatch):
     def full(*a):
         raise OSError(28, "No space left on device")
@@ -202,6 +205,7 @@ def test_operating_system_errors_report_a_fix(runner, monkeypatch, capsys, code)
     assert code == errno.EIO or "tree" in said or "WORK=" in said or "space" in said
 
 
+@pytest.mark.slow
 def test_a_full_disk_leaves_no_partial_files(runner):
     """Limit files to ten bytes, then to the size of a verdict: no partial file remains, and existing files
     are unchanged.
@@ -231,6 +235,7 @@ def test_concurrent_checks_keep_both_results(runner):
     assert (rows["1.1"]["hints"], rows["1.2"]["hints"]) == (2, 2)
 
 
+@pytest.mark.slow
 def test_ctrl_c_in_a_check(runner):
     runner.file(STRIDES).write_text("print('begun', flush=True)\nwhile True: pass\n")
     child = subprocess.Popen([sys.executable, "-m", "flowedu_course", "check", "1.1", "--work",
@@ -249,6 +254,7 @@ def test_ctrl_c_in_a_check(runner):
     assert said_of(runner, RIGHT.encode())[0]
 
 
+@pytest.mark.slow
 def test_ctrl_c_in_watch(runner):
     terminal, theirs = pty.openpty()
     child = subprocess.Popen([sys.executable, "-m", "flowedu_course", "watch", "--work", str(runner.work)],

@@ -430,6 +430,7 @@ OF_OTHERS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", few(sorted(OF_OTHERS), lambda name: name in ("a step of the ladder",
                                                                               QUICK_OTHER),
                                      simulated=lambda name: course.find(OF_OTHERS[name][0]).language

@@ -25,6 +25,7 @@ HOLES = course.holes()
 OF_EACH_KIND = ("1.1", "5.5", "8.3")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("hole", few(HOLES, lambda h: h.id in OF_EACH_KIND), ids=lambda h: h.id)
 def test_a_hole_is_consistent(hole, tmp_path):
     assert list(authors.problems(hole, Runner(course.HOME, tmp_path), cases=100)) == []

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from markers import FEW, repeated_combinations, torch_tests
+from markers import FEW, MANY, repeated_combinations, torch_tests
 
 HELPERS = '''
 import pytest
@@ -71,3 +71,10 @@ def test_all_combinations_run_in_some_turn():
 def test_few_cases_and_tests_without_parameters_always_run():
     few = make_cases("test_few", FEW // 4, 4)
     assert not repeated_combinations([*few, SimpleNamespace(nodeid="test_alone")], 0)
+
+
+def test_every_case_of_a_large_law_runs_in_one_of_three_turns():
+    cases = make_cases("test_large", 4 * MANY)
+    kept = [{case.nodeid for case in cases} - {case.nodeid for case in repeated_combinations(cases, turn)}
+            for turn in range(3)]
+    assert set.union(*kept) == {case.nodeid for case in cases} and sum(map(len, kept)) == len(cases)
