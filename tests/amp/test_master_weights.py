@@ -309,3 +309,19 @@ def test_master_weights_of_global_parameters(name, how, world):
                                        rtol=2e-2, atol=5e-3)  # parts are rounded before they are summed
             assert flow.equal(flow.tensor(copy.numpy()).bfloat16().float(),
                               flow.tensor(p.detach().float().numpy()))
+
+
+@pytest.mark.parametrize("how", ["eager", "graph"])
+def test_a_float32_parameter_is_its_own_master_weight(how):
+    """After model.float(), an optimizer drops the copies and goes on."""
+    model = Affine(flow.float16, flow.float16)
+    optimizer = OPTIMIZERS["Adam"](model.parameters(), master_weights=True)
+    eagerly(model, optimizer, INPUTS[:2])
+    model.float()
+    if how == "eager":
+        optimizer.param_groups[0]["weight_decay"] = 0.1
+        eagerly(model, optimizer, INPUTS[2:4])
+    else:
+        in_a_graph(model, optimizer, INPUTS[2:4])
+    for p in model.parameters():
+        assert p.dtype is flow.float32 and set(optimizer.state[p]) == {"exp_avg", "exp_avg_sq"}

@@ -273,10 +273,13 @@ class Optimizer(BaseOptimizer):
         own = self.state.setdefault(p, {}) if states else {}
         for s in states:
             spec = s.spec(p.spec)
-            if s.key not in own and spec is not None:
+            if spec is None:
+                # A parameter that is now float32 needs no copy.
+                own.pop(s.key, None)
+            elif s.key not in own:
                 own[s.key] = _filled(p, s)
             # Master weights since the last step.
-            elif s.key in own and own[s.key].dtype is not spec.dtype:
+            elif own[s.key].dtype is not spec.dtype:
                 own[s.key] = own[s.key].to(spec.dtype)
         return own
 

@@ -25,7 +25,7 @@ class State(NamedTuple):
     wide: bool = False
     master: bool = False
 
-    def spec(self, of: Spec) -> Spec | None:
+    def spec(self, of: Spec) -> Spec | Any:
         """Return the Spec of the state of a parameter with Spec `of`, or None if it has none."""
         narrow = of.dtype in HALVES
         if self.master and not narrow:
