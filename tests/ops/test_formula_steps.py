@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 import flowedu as flow
 from flowedu.autograd.forward import derivative
 from flowedu.core.ops.define import REGISTRY
-from flowedu.errors import UnsupportedError
-from flowedu.ops.formula import reference, trace
+from flowedu.errors import ArgumentError, UnsupportedError
+from flowedu.ops.formula import elementwise, reference, trace
 
 ONE = ("sin", "square", "log_sigmoid", "hardsigmoid", "neg")
 TWO = ("add", "sub", "mul")
@@ -73,3 +73,9 @@ def test_forward_mode_derivatives_equal_backward_mode(calls):
 def test_an_op_without_a_rule_is_refused():
     with pytest.raises(UnsupportedError, match="no rule for the rate of tanh"):
         derivative(REGISTRY["tanh"], flow.tensor([1.0]))
+
+
+def test_an_elementwise_op_needs_a_formula_or_a_tile():
+    with pytest.raises(ArgumentError, match="without_a_formula.*: no formula"):
+        elementwise("without_a_formula(x) -> y")
+    assert "without_a_formula" not in REGISTRY

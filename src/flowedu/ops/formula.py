@@ -40,6 +40,10 @@ def elementwise(signature: str, *parts: Split | Laws, tile: str | None = None,
         dtype: rule for the output dtype; default: that of the inputs.
     """
     if formula is None:
+        if tile is None or ref is None:
+            raise ArgumentError(f"define_elementwise {signature}: no formula",
+                                expected="formula, or tile and ref", got=f"tile={tile!r}, ref={ref!r}",
+                                fix="formula=lambda x: x / (1 + abs_(x))")
         return tiled(signature, *parts, tile=tile, ref=ref, grad=grad, dtype=dtype, doc=doc)
     names = inputs_of(signature)
     if grad is None:
