@@ -81,6 +81,12 @@ def source_text(module: str) -> str:
     return "\n".join(parts)
 
 
+def optional_arguments(module: str, function: str) -> set[str]:
+    """Return the arguments that a compiled function declares with `or None`, which its docstring omits."""
+    head = re.search(rf"^def {function}\((.*)\)", source_text(module), re.M)
+    return set(re.findall(r"(\w+) or None\b", head[1])) if head else set()
+
+
 def _bodies(cls: type) -> list[str]:
     """Return the bodies of a compiled class, which may be declared in one file and defined in another."""
     head = rf"^(?:cdef )?class {cls.__name__}\b[^\n]*:[^\n]*\n((?:[ \t]+[^\n]*\n|\n)*)"
@@ -215,6 +221,10 @@ class Stub:
         for f, chosen, gives in meanings:
             own = getattr(inspect.unwrap(f), "__globals__", vars(self.module))
             sig = signature(f)
+            optional = set() if method else optional_arguments(self.module.__name__, name)
+            if sig and optional:
+                sig = sig.replace(parameters=[p.replace(annotation=f"{p.annotation} | None")
+                                              if p.name in optional else p for p in sig.parameters.values()])
             if sig:
                 given = parameters(sig, own, self.names, method and kind is not staticmethod, chosen)
             else:

@@ -55,7 +55,7 @@ def sbp_called(sbp: Any) -> DTypeError:
                       fix="leave the () out")
 
 
-def split_not_an_axis(dim: int) -> DTypeError:
+def split_not_an_axis(dim: object) -> DTypeError:
     return DTypeError("sbp.split: dim is not the number of an axis", expected="an int of 0 or more",
                       got=repr(dim), fix="flow.sbp.split(0)")
 

@@ -230,7 +230,7 @@ def index_error(op, attrs: tuple, got: int, at=None, problem=None):
     """Return the error for a value, such as an index, that a kernel rejected."""
 def is_grad_enabled() -> bool: """Return True if eager calls of this thread are recorded for backward."""
 def is_inference_mode_enabled() -> bool: ...
-def labelled(x: TensorBase, global_layout: GlobalLayout):
+def labelled(x: TensorBase, global_layout: GlobalLayout | None):
     """Return an alias of x with this single-device layout (None: local), without history."""
 def lazy_tensor(symbol, shape, dtype, requires_grad: bool = False, grad_name=None):
     """Make a tensor for the value `symbol` of a graph. grad_name: the name of its grad_fn."""
@@ -247,7 +247,7 @@ def scalar_tensor(value, dtype): """Return the number `value` as a 0-dim tensor.
 def set_amp(on: bool) -> bool: """Set whether thread_state.amp casts inputs (flowedu/nn/amp)."""
 def set_data(x: TensorBase, y: TensorBase): """Make x use the memory of y. x keeps its history and its gradient."""
 def set_grad_enabled(on: bool) -> bool: """Set whether eager calls of this thread are recorded."""
-def set_history(y: TensorBase, node: TapeNode, out_index: int = 0):
+def set_history(y: TensorBase, node: TapeNode | None, out_index: int = 0):
     """Make y output number `out_index` of `node`, or a leaf without gradient if node is None."""
 def set_inference(on: bool): """Set whether new tensors of this thread are inference tensors."""
 def set_num_threads(n) -> None: """Set the number of threads of kernels."""

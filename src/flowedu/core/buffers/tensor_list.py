@@ -40,14 +40,13 @@ class TensorList:
         arrays = [a.numpy() if hasattr(a, "numpy") else np.asarray(a) for a in arrays]
         if not arrays and dtype is None:
             raise errors.empty_list()
-        first = arrays[0] if arrays else None
+        rank = arrays[0].ndim if arrays else rank
         for i, a in enumerate(arrays):
-            if a.ndim != first.ndim or not a.ndim:
-                raise errors.mixed_ranks(i, a, first.ndim)
-            if dtype is None and a.dtype != first.dtype:
-                raise errors.mixed_dtypes(i, a.dtype.name, first.dtype.name)
-        self.dtype = as_dtype(first.dtype if dtype is None else dtype, "TensorList")
-        rank = first.ndim if arrays else rank
+            if a.ndim != rank or not a.ndim:
+                raise errors.mixed_ranks(i, a, rank)
+            if dtype is None and a.dtype != arrays[0].dtype:
+                raise errors.mixed_dtypes(i, a.dtype.name, arrays[0].dtype.name)
+        self.dtype = as_dtype(arrays[0].dtype if dtype is None else dtype, "TensorList")
         self.shapes = np.array([a.shape for a in arrays], np.int64).reshape(len(arrays), rank)
         self.offsets = np.zeros(len(arrays) + 1, np.int64)
         np.cumsum(self.shapes.prod(axis=1), out=self.offsets[1:])

@@ -25,7 +25,7 @@ class GraphValue(Value):
     __slots__ = ("index", "kind", "name", "node", "spec")
     _version = 0
 
-    def __init__(self, spec: Spec, kind: str, name: str, node: Node | None = None, index: int = 0):
+    def __init__(self, spec: Spec, kind: str, name: str, node: Node | Any = None, index: int = 0):
         self.spec, self.kind, self.name = spec, kind, name
         self.node, self.index = node, index
 

@@ -49,7 +49,7 @@ class Program:
         self.report = run_passes(graph, self.off, self.gpu.lower if self.gpu else None)
         self.lock: AbstractContextManager = RLock() if lock is None else lock
         self.plan: Plan | None = None
-        self.executor: Executor | None = None
+        self.executor: Executor | Any = None
 
     def link(self, arrays: Mapping[GraphValue, Any], counter: TensorBase | None = None,
              before: Sequence[Callable[[], None]] = ()) -> None:

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -47,16 +48,14 @@ class Compiled:
                                place=context.place)
 
     def link(self, session: Session) -> None:
-        rates = [(schedule, copied(np.zeros(1, np.float32)), value)
+        rates = [(schedule, copied(np.full(1, schedule(0), np.float32)), value)
                  for schedule, value in self.context.rates]
         arrays: dict = {v: session.variables[n].tensor for n, v in self.graph.variables.items()}
         arrays.update({value: rate for _, rate, value in rates})
         step = session.variables.get(f"System-Train-TrainStep-{self.context.name}")
         counter = step.tensor if step is not None else None
-        self.step = counter.numpy() if step is not None else None
+        self.step: Any = counter.numpy() if counter is not None else None
         self.schedules = [(schedule, rate.numpy()) for schedule, rate, _ in rates]
-        for schedule, rate in self.schedules:
-            rate[0] = schedule(0)
         self.varying = [pair for pair in self.schedules if not pair[0].is_constant]
         self.program.link(arrays, counter,
                           [self._write_rates] if self.varying and step is not None else ())

@@ -47,7 +47,7 @@ class JobContext(Context):
         self.graph = Graph(name)
         self.trainable: dict[str, tuple[GraphValue, object]] = {}
         self.blobs: dict[str, GraphValue] = {}
-        self.goal: Goal | None = None
+        self.goal: Goal | Any = None
         self.rates: list[tuple[Any, GraphValue]] = []
         self.default_initializer = config.default_initializer if config else None
 

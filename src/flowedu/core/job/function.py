@@ -53,8 +53,8 @@ class JobFunction:
         self.__oneflow_function_signature__ = self.signature
         self.session = default_session()
         self.single = self.signature.returns is Numpy
-        self.program: CompiledJob | None = None
-        self.compiled = None                # for the last call; for all calls if no shape varies
+        self.program: CompiledJob | Any = None
+        self.compiled: Any = None           # for the last call; for all calls if no shape varies
 
     def reset(self) -> None:
         self.program = self.compiled = None
@@ -67,7 +67,7 @@ class JobFunction:
     def link(self, session: Session) -> None:
         """Plan the graph with the variables of the session."""
         self.program.link()
-        self.compiled = self.program.only  # type: ignore[assignment]  # was None
+        self.compiled = self.program.only
 
     @property
     def plan(self) -> Plan | None:

@@ -10,6 +10,7 @@ int16, and 16-bit floats (one rounding per op). Other ops cast to a wider dtype 
 from __future__ import annotations
 
 import functools
+from typing import Any
 
 import numpy as np
 
@@ -50,7 +51,7 @@ def category(d: dt.dtype) -> int:
     return 0 if d is dt.bool_ else 1
 
 
-def _combine(high: dt.dtype | None, low: dt.dtype | None) -> dt.dtype | None:
+def _combine(high: dt.dtype | None, low: dt.dtype | None) -> dt.dtype | Any:
     """Return `high`, or the promoted dtype if the category of `low` is higher."""
     if high is None or low is None:
         return low if high is None else high

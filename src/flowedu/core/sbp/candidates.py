@@ -42,12 +42,12 @@ class Way:
 
 def _split_all(calls: Sequence[LocalCall], signature: Signature, k: int) -> tuple | None:
     """Split each of the calls over k devices."""
-    known: dict[int, tuple[LocalCall, ...] | None] = {}
+    known: dict[int, tuple[LocalCall, ...]] = {}
     for call in calls:
         if id(call) not in known:
-            known[id(call)] = split_call(call, signature, k)
-    if None in known.values():
-        return None
+            if (parts := split_call(call, signature, k)) is None:
+                return None
+            known[id(call)] = parts
     return tuple(c for call in calls for c in known[id(call)])
 
 

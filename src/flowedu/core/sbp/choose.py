@@ -12,7 +12,7 @@ import functools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from flowedu.core import extensions
 from flowedu.core.ops.define import Op
@@ -46,7 +46,7 @@ class Candidate:
     routes: tuple[Route | None, ...] = ()
     number: int = 0
     key: tuple = ()
-    way: Way | None = field(default=None, repr=False)
+    way: Way | Any = field(default=None, repr=False)
 
 
 @dataclass

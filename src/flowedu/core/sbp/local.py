@@ -56,16 +56,16 @@ def split_call(call: LocalCall, signature: Signature, k: int) -> tuple[LocalCall
     if special is not None:
         axis, value = next((split_axis(s), v) for s, v in zip(signature, values) if s[0] == "S")
         cuts = bounds(value.shape[axis], k)
-    known: dict[tuple, LocalCall | None] = {}
+    known: dict[tuple, LocalCall] = {}
     calls = []
     for i, cut in enumerate(cuts):
         specs = tuple(Spec(local_shape(s, v.shape, k, i), v.dtype)
                       for s, v in zip(signature, values))
         if (specs, cut) not in known:
-            known[specs, cut] = device_call(call, specs[:len(call.ins)], specs[len(call.ins):],
-                                            special, cut)
-        if known[specs, cut] is None:
-            return None
+            part = device_call(call, specs[:len(call.ins)], specs[len(call.ins):], special, cut)
+            if part is None:
+                return None
+            known[specs, cut] = part
         calls.append(known[specs, cut])
     return tuple(calls)
 
@@ -74,7 +74,7 @@ def device_call(call: LocalCall, ins: tuple[Spec, ...], outs: tuple[Spec, ...],
                 special: tuple | None, cut: tuple[int, int] | None) -> LocalCall | None:
     op, attrs = call.op, call.attrs
     try:
-        if special is not None:
+        if special is not None and cut is not None:
             op = special[0]
             attrs = op.complete(special[1](*cut))
         elif op.localize is not None:

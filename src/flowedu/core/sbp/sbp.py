@@ -15,7 +15,7 @@ import itertools
 import math
 import re
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from flowedu.core.values.place import Place, bounds, format_devices
 from flowedu.errors import layouts as errors
@@ -26,7 +26,7 @@ REDUCERS = {"P": "sum", "Pmax": "max", "Pmin": "min"}
 Box = tuple[tuple[int, int], ...]        # [start, stop) along every axis
 
 
-def split_axis(sbp: str) -> int | None:
+def split_axis(sbp: str) -> int | Any:
     """Return the axis of "S<axis>", or None for "B" and "P"."""
     return int(sbp[1:]) if sbp[0] == "S" else None
 
@@ -120,7 +120,7 @@ class Layout(NamedTuple):
         return tuple(i for i, (s, k) in axes if s[0] == "P" and k > 1)
 
     @property
-    def reducer(self) -> str | None:
+    def reducer(self) -> str | Any:
         """The reduction of the parts: "sum", "max", "min", or None if the layout is not partial."""
         return REDUCERS[self.sbp[self.partial[0]]] if self.partial else None
 

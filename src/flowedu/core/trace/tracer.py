@@ -69,13 +69,13 @@ class Tracer:
         self.goal: tuple[GraphValue, GraphValue | None] | None = None
         self.watches: list[Watch] = []
         self.scope: list[ModuleBlock] = []
-        self.owner: dict[Node, ModuleBlock | None] = {}
+        self.owner: dict[Node, ModuleBlock | Any] = {}
         self.frozen: set[Node] = set()                   # nodes appended under no_grad
         self.called: set[int] = set()
         self.count = self.free = 0
         self.checkpoints: dict[Node, Any] = {}           # node -> the Checkpoint that recomputes it
         self.passes: dict[Node, tuple[int, bool]] = {}   # node -> (micro-batch, is backward)
-        self.placing = (extensions.global_placing or OneDevice)(self)
+        self.placing: Any = (extensions.global_placing or OneDevice)(self)
 
     # ---- the interpreter
     def raw(self) -> interpreter:

@@ -5,6 +5,8 @@ int = int32, long = int64, short = int16, char = NumPy's byte. int16 is from PyT
 """
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from flowedu.core.values import thread_state
@@ -24,12 +26,11 @@ class dtype:
         bytes: size of an element in bytes if `numpy` is None; default: 0.
     """
 
-    __slots__ = (
-        "bytes", "code", "is_complex", "is_floating_point", "is_signed", "limits", "name", "numpy")
+    __slots__ = "bytes code is_complex is_floating_point is_signed limits name numpy".split()
 
     def __init__(self, name: str, code: int, numpy: type | None, bytes: int = 0):
         self.name, self.code = name, code
-        self.numpy: np.dtype = None if numpy is None else np.dtype(numpy)
+        self.numpy: np.dtype | Any = None if numpy is None else np.dtype(numpy)
         self.bytes = bytes if self.numpy is None else self.numpy.itemsize
         self.is_floating_point, self.is_complex = "float" in name, False
         self.is_signed = self.is_floating_point or name[:3] == "int" or name == "char"

@@ -161,7 +161,7 @@ def via(middle: Callable[[Layout, Layout, Spec, float], Iterable[Layout]], first
         for m in middle(src, dst, spec, limit):
             a = first.best(src, m, spec, limit)
             b = None if a is None else second.best(m, dst, spec, limit - a.bytes)
-            if b is not None:
+            if a is not None and b is not None:
                 best = Route(src, dst, a.hops + b.hops, spec)
                 limit = best.bytes
         return best

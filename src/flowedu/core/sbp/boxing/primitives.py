@@ -50,15 +50,15 @@ def _fill_label(src: Layout, dst: Layout, shape: Shape) -> str:
 
 
 @functools.lru_cache(maxsize=8192)
-def groups(src: Layout, dst: Layout, shape: Shape) -> tuple[tuple[int, ...], ...] | None:
-    """Return the groups of devices of an all-reduce if all changes are P to B, else None."""
+def groups(src: Layout, dst: Layout, shape: Shape) -> tuple[tuple[int, ...], ...]:
+    """Return the groups of devices of an all-reduce if all changes are P to B, else ()."""
     pair = align_grids(src, dst, shape)
     if pair is None:
-        return None
+        return ()
     a, b = pair
     axes = tuple(i for i, (x, y) in enumerate(zip(a.sbp, b.sbp)) if x != y)
     if not axes or any(a.sbp[i][0] != "P" or b.sbp[i] != "B" for i in axes):
-        return None
+        return ()
     return tuple(tuple(src.devices[i] for i in line) for line in geometry.lines(a, axes))
 
 
@@ -91,7 +91,7 @@ REDUCE = Primitive("reduce", lambda src, dst, shape:
                    _reduces, *_TRANSFER)
 FILL = Primitive("fill", _fill_label, _fills, *_TRANSFER)
 ALL_REDUCE = Primitive("all-reduce", lambda src, dst, shape: "all-reduce",
-                       lambda src, dst, shape: groups(src, dst, shape) is not None,
+                       lambda src, dst, shape: groups(src, dst, shape) != (),
                        _all_reduce_messages, _all_reduce_elements, _all_reduce_in_ops)
 PRIMITIVES = (MOVE, REDUCE, FILL, ALL_REDUCE)
 
@@ -158,7 +158,7 @@ def route(src: Layout, dst: Layout, spec: Spec) -> Route:
         ArgumentError: a split axis does not exist, or a split leaves a device without elements.
     """
     for at in (src, dst):
-        if not at.fits(spec.shape):
-            misfit = find_misfit(at.sbp, spec.shape, at.hierarchy)
+        misfit = find_misfit(at.sbp, spec.shape, at.hierarchy)
+        if misfit is not None:
             raise errors.boxing_misfit(at, spec.shape, *misfit)
-    return BOXING.best(src.plain, dst.plain, spec, ANY)
+    return BOXING.best(src.plain, dst.plain, spec, ANY)  # type: ignore[return-value]  # no limit

@@ -63,9 +63,9 @@ def run(op: Op, inputs: tuple, attrs: tuple) -> Tensor | tuple[Tensor, ...]:
     return _execute(op, plan, inputs, attrs)
 
 
-def _find_placement(op: Op, inputs: tuple) -> GlobalLayout:
+def _find_placement(op: Op, inputs: tuple) -> GlobalLayout | Any:
     """Return the broadcast layout on the common placement of the global inputs."""
-    home = first = None
+    home, first = None, 0
     for i, x in enumerate(inputs):
         if x.global_layout is None:
             if not x.uniform:

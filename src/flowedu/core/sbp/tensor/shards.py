@@ -54,11 +54,11 @@ def from_local(x: Tensor, p: placement | None, sbps: Sbps | None, check_meta: bo
     if x._device and p.type == "cuda" and not alone:
         extensions.rank_gpus.check_own(x, p, engine.rank)
     others = None if alone else extensions.remote_shards
-    spec = Spec(_logical_shape(x._sizes(), global_layout.layout), x.dtype) if alone else \
+    spec = Spec(_logical_shape(x._sizes(), global_layout.layout), x.dtype) if others is None else \
         others.logical_spec(x, global_layout, check_meta)
     shard = copy_of(x.detach()) if copy else x.detach()
     parts = place_on_devices({d: shard for d in p.devices if d in engine.owned}, p)
-    if "B" in global_layout.layout.sbp and not alone:
+    if "B" in global_layout.layout.sbp and others is not None:
         parts = others.of_first(global_layout.layout, parts)
     y = assemble(spec, global_layout, parts, None, engine.identify("joined", (global_layout, spec)))
     return record(y, x, Joined(x, global_layout, spec))
