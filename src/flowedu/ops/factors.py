@@ -8,6 +8,7 @@ equal, the rotation between their vectors has no derivative; the gradients use 0
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -192,7 +193,7 @@ def _svd_shape(x: Spec, full: bool) -> tuple[Shape, Shape, Shape]:
     return (*batch, m, m if full else k), (*batch, k), (*batch, n if full else k, n)
 
 
-def _first(x: AnyTensor | None, axis: int, k: int) -> AnyTensor | None:
+def _first(x: AnyTensor | None, axis: int, k: int) -> AnyTensor | Any:
     """Return the first k rows (axis -2) or columns (axis -1) of x, or None if x is None."""
     if x is None or x.shape[axis] == k:
         return x

@@ -94,7 +94,7 @@ class HostOp(Op):
     """
 
     host: Callable
-    state: Callable | None
+    state: Callable | Any
     dynamic: tuple[str, ...]
     lists: tuple[str, ...]
 

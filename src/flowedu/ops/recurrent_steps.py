@@ -6,6 +6,7 @@ ended (lengths <= t), the step changes neither the state nor its gradient.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from flowedu.core.ops.concat import concat, slice
 from flowedu.core.ops.elementwise import gt, relu_grad, square, tanh, where
@@ -86,7 +87,7 @@ def lstm_back(dy: AnyTensor, dh: AnyTensor, dc: AnyTensor, w: AnyTensor, lengths
     dcells, dgates: gradients of the results `cells` and `gates`, or None.
     """
     walk = Walk(dy, lengths, reverse)
-    dgiven: list[AnyTensor] = [None] * walk.steps
+    dgiven: list[Any] = [None] * walk.steps
     for t, there in walk:
         before, behind = walk.slots(t)
         i, f, g, o = parts(at(gates, t), 4)
@@ -109,8 +110,8 @@ def gru_back(dy: AnyTensor, dh: AnyTensor, w: AnyTensor, lengths: AnyTensor, h0:
              dgates: AnyTensor | None = None) -> tuple[AnyTensor, AnyTensor, AnyTensor]:
     """Run the backward pass of a GRU: return (dgiven, dmixed, dh0)."""
     walk = Walk(dy, lengths, reverse)
-    dgiven: list[AnyTensor] = [None] * walk.steps
-    dmixed: list[AnyTensor] = [None] * walk.steps
+    dgiven: list[Any] = [None] * walk.steps
+    dmixed: list[Any] = [None] * walk.steps
     for t, there in walk:
         r, z, n, p = parts(at(gates, t), 4)
         more = [None] * 4 if dgates is None else parts(at(dgates, t), 4)
@@ -129,7 +130,7 @@ def rnn_back(dy: AnyTensor, dh: AnyTensor, w: AnyTensor, lengths: AnyTensor, y: 
              reverse: bool) -> tuple[AnyTensor, AnyTensor]:
     """Run the backward pass of an RNN: return (dgiven, dh0)."""
     walk = Walk(dy, lengths, reverse)
-    dgiven: list[AnyTensor] = [None] * walk.steps
+    dgiven: list[Any] = [None] * walk.steps
     for t, there in walk:
         d, value = dh + at(dy, t), at(y, t)
         dgiven[t] = walk.select(there, relu_grad(d, value) if nonlinearity == "relu" else d * _slope(value))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from math import ceil, prod
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from flowedu.core.ops import axes
 from flowedu.core.ops.define import Op
@@ -48,7 +48,8 @@ def slices(op: Op, specs: Sequence[Spec], outs: Sequence[Spec], attrs: tuple,
     if not loops or any(not call.cuts(loops, i) for i in written):
         return None
     (last, step), order = list(loops.items())[-1], list(loops)
-    parts = [call.pack(steps) for steps in ({}, loops, {**loops, last: call.size[last] % step or step})]
+    parts: list[Any] = [call.pack(steps) for steps in ({}, loops,
+                                                       {**loops, last: call.size[last] % step or step})]
     if None in parts or len({reals for _, reals in parts}) > 1 or not call.dense(loops):
         return None
     where = tuple([tuple([order.index(c) if c in loops else -1 for c in term]) for term in call.terms])

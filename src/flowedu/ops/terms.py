@@ -2,12 +2,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from flowedu.core.ops.view import reshape
 from flowedu.ops.types import AnyTensor
 
 
-def add_known(terms: Iterable[AnyTensor | None]) -> AnyTensor | None:
+def add_known(terms: Iterable[AnyTensor | None]) -> AnyTensor | Any:
     """Return the sum of the terms that are not None, or None."""
     known = [t for t in terms if t is not None]
     return sum(known[1:], known[0]) if known else None

@@ -138,7 +138,7 @@ class LBFGS(Optimizer):
         return strong_wolfe(at, start, t, float(d.abs().max()), most=most)
 
     @staticmethod
-    def _direction(memory: dict, g: Tensor, d: Tensor | None, t: float | None, history: int) -> Tensor:
+    def _direction(memory: dict, g: Tensor, d: Tensor | Any, t: float | Any, history: int) -> Tensor:
         """Return minus the gradient times an inverse Hessian that maps each gradient change to its step."""
         if memory["n_iter"] == 1:
             memory |= {"old_dirs": [], "old_stps": [], "ro": [], "H_diag": 1.0}

@@ -4,7 +4,7 @@ from __future__ import annotations
 import copyreg
 import weakref
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 from flowedu.core.eager.arrays import detach, tensor_alias
 from flowedu.core.eager.dispatch import Rare, TapeNode, scalar_tensor
@@ -311,7 +311,7 @@ attach(Tensor, {"requires_grad_on": requires_grad_,
                 "retains_grad": property(lambda self: self.rare is not None and self.rare.retains)})
 
 
-def _refuse_copies(node: TapeNode) -> None:
+def _refuse_copies(node: TapeNode) -> NoReturn:
     """Raise for copy.copy, copy.deepcopy, and pickle of a grad_fn."""
     raise GradientError(f"{node.name()}: the history of a tensor cannot be copied or pickled",
                         expected="tensors", got="a grad_fn", fix="copy the tensor: x.detach().clone()")

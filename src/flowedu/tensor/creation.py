@@ -130,7 +130,7 @@ def _make_tensor(data: Any, kind: dt.dtype | None, copy: bool) -> Tensor:
     return copied(a, kind)
 
 
-def check_range(what: str, kind: dt.dtype | None, *numbers: Number) -> None:
+def check_range(what: str, kind: dt.dtype, *numbers: Number) -> None:
     """Raise DTypeError for numbers that an integer dtype cannot represent, such as 300 for uint8."""
     if kind.is_floating_point or kind is dt.bool_ or kind.code < 0:
         return
@@ -198,7 +198,7 @@ def empty(*size: Sizes, dtype: dt.dtype | None = None, device: Device | None = N
     return finished(t, device, requires_grad, placement, sbp)
 
 
-def _filled(what: str, shape: tuple[int, ...], value: Number, kind: dt.dtype | None,
+def _filled(what: str, shape: tuple[int, ...], value: Number, kind: dt.dtype,
             device: Device | None = None) -> Tensor:
     if device is not None:
         with made_on(place_of(device)):

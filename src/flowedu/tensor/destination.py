@@ -28,7 +28,8 @@ CREATION = ("flowedu.tensor.creation", "flowedu.tensor.random", "flowedu.tensor.
 
 def is_made_by_user() -> bool:
     """Return True if a user's program called the creation function, not another part of flowedu."""
-    frame, name = sys._getframe(1), CREATION[0]
+    frame: Any = sys._getframe(1)
+    name = CREATION[0]
     while frame is not None and (name in CREATION or name.startswith("flowedu.mock")):
         frame, name = frame.f_back, frame.f_globals.get("__name__", "")
     return not name.startswith("flowedu.")
@@ -41,7 +42,7 @@ def finished(t: Tensor, device: Device | None = None, requires_grad: bool = Fals
     This is the last step of every creation function.
     """
     mode = thread_state.global_mode
-    placing = getattr(current_interpreter(), "placing", None)            # of nn.Graph.build
+    placing: Any = getattr(current_interpreter(), "placing", None)            # of nn.Graph.build
     made = getattr(placing, "made", None)
     if made is not None and not t.is_lazy:
         made.append(t)

@@ -21,7 +21,8 @@ def one_dim(dim: int, rank: int, what: str) -> int:
     n = rank or 1
     if type(dim) is not int:
         try:
-            dim = operator.index(None if isinstance(dim, bool) else dim)
+            number: Any = None if isinstance(dim, bool) else dim
+            dim = operator.index(number)
         except TypeError:
             raise DTypeError(f"{what}: dim is not an integer", expected="an int", got=type(dim).__name__,
                              fix="dim=int(d)") from None
@@ -42,8 +43,9 @@ def check_int(what: str, name: str, value: Any) -> int:
     is_tensor = isinstance(value, Tensor)
     if is_tensor and not (value.ndim or value.dtype.is_floating_point or value.dtype is bool_):
         return int(value.item())
+    number: Any = None if is_tensor or isinstance(value, bool) else value
     try:
-        return operator.index(None if is_tensor or isinstance(value, bool) else value)
+        return operator.index(number)
     except TypeError:
         got = f"a tensor {tuple(value.shape)} of {value.dtype}" if is_tensor else repr(value)
         raise DTypeError(f"{what}: {name} is not an integer",

@@ -37,7 +37,7 @@ def spread_out(t: Tensor, placement: Placement | None, sbp: Sbp | None,
         raise ArgumentError("device and placement together", expected="one of them", got=f"device={device!r}",
                             fix="leave device out: the placement determines the device")
     if t.is_lazy:
-        placing = getattr(current_interpreter(), "placing", None)
+        placing: Any = getattr(current_interpreter(), "placing", None)
         return (placing.spread(t, placement, sbp) if hasattr(placing, "spread")
                 else t.to_global(placement, sbp))
     global_layout = make_layout(placement, sbp, t._sizes(), "placement, sbp")

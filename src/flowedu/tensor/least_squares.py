@@ -140,7 +140,8 @@ def matrix_rank(A: Tensor, tol: Tensor | float | None = None, hermitian: bool = 
     return R.sum(cast((s > atol) & (s > R.amax(s, -1, True) * rtol), dt.int64), -1)
 
 
-_DRIVERS = {None: "gelsy", **{name: name for name in ("gels", "gelsy", "gelsd", "gelss")}}
+_DRIVERS: dict[str | None, str] = {None: "gelsy", "gels": "gels", "gelsy": "gelsy", "gelsd": "gelsd",
+                                   "gelss": "gelss"}
 
 
 def lstsq(A: Tensor, B: Tensor, rcond: float | None = None, *,

@@ -6,6 +6,8 @@ format is requested.
 """
 from __future__ import annotations
 
+from typing import Any
+
 from flowedu.core.eager.arrays import copy_of, make_contiguous
 from flowedu.core.eager.tensor import Tensor, attach
 from flowedu.core.ops import view
@@ -29,7 +31,8 @@ class memory_format:
     __slots__ = ("_name", "order")
 
     def __init__(self, name: str, order: tuple[int, ...] | None = None) -> None:
-        self._name, self.order = name, order
+        self._name = name
+        self.order: tuple[int, ...] | Any = order
 
     def __repr__(self) -> str:
         return f"flowedu.{self._name}"

@@ -72,9 +72,10 @@ class Formatter:
         low, high = float(np.abs(x).min()), float(np.abs(x).max())
         self.whole = bool((x == np.ceil(x)).all())
         large = high / low > 1000.0 or high > 1.0e8
-        self.science = OPTIONS.sci_mode
-        if self.science is None:
+        if OPTIONS.sci_mode is None:
             self.science = large or (low < 1.0e-4 and not self.whole)
+        else:
+            self.science = OPTIONS.sci_mode
         style = ".0f" if self.whole else f".{OPTIONS.precision}f"
         if self.science:
             style = f".{OPTIONS.precision}e"

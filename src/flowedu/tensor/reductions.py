@@ -180,8 +180,9 @@ def argmin(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Tens
 
 
 def _position(what: str, x: Tensor, dim: int | None, keepdim: bool, smallest: bool) -> Tensor:
-    shape = keepdim_shape(x.shape, tuple(range(x.ndim))) if dim is None or not x.ndim else None
-    if shape is not None:
+    shape = None
+    if dim is None or not x.ndim:
+        shape = keepdim_shape(x.shape, tuple(range(x.ndim)))
         if dim is not None:
             one_dim(dim, 0, what)
         x, axis = reshaped(x, (x._numel,)), 0

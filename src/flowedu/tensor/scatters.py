@@ -72,7 +72,8 @@ def _trimmed(what: str, x: Tensor, index: Tensor, axis: int) -> Tensor:
 
 def _coordinates(index: Tensor, axis: int, shape: Sequence[int]) -> Tensor:
     """Return the positions (n, 1) in the flattened array of `shape` that the index points to."""
-    total, step = None, 1
+    total: Any = None
+    step = 1
     for d in range(len(shape) - 1, -1, -1):
         if d == axis:
             place = cast(index, dt.int64)

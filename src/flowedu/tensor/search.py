@@ -223,7 +223,7 @@ def quantile(input: Tensor, q: Tensor | float | Sequence[float], dim: int | None
         one_dim(dim, input.ndim, "quantile")
     flat = dim is None or not input.ndim
     x = reshaped(input, (input._numel,)) if flat else input
-    axis = one_dim(0 if flat else dim, x.ndim, "quantile")
+    axis = 0 if flat or dim is None else one_dim(dim, x.ndim, "quantile")
     x = move_axis(sort(x, axis)[0], axis, x.ndim - 1)
     place = reshaped(qs, (qs._numel,)) * float(x.shape[-1] - 1)
     low = E.floor(place)

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
 from flowedu.core.graph.ir import Graph, GraphValue, Node
 from flowedu.core.graph.rewrite import attributes, rebuilt
@@ -18,7 +19,7 @@ from flowedu.fast.passes.substitute import substitute
 from flowedu.ops.softmax import softmax, softmax_grad
 
 
-def number(value: GraphValue) -> float | None:
+def number(value: GraphValue) -> float | Any:
     """Return the number in a 0-d constant, or None for other values."""
     node = value.node
     return attributes(node)["value"] if node is not None and node.op is constant and value.ndim == 0 else None

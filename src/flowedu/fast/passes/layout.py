@@ -141,7 +141,8 @@ def open_pools(graph: Graph) -> None:
     """Replace average pooling over the whole image by a sum times a constant, which have NHWC forms."""
     nodes, table = [], {}
     for node in graph.nodes:
-        attrs, x = attributes(node), node.inputs[0] if node.inputs else None
+        attrs = attributes(node)
+        x: Any = node.inputs[0] if node.inputs else None
         back = node.op is avg_pool2d_grad
         if not (back or node.op is avg_pool2d) or any(attrs["pads"]) or tuple(attrs["ksize"]) != tuple(
                 attrs["hw"] if back else x.shape[2:]):

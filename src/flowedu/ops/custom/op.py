@@ -105,7 +105,7 @@ def custom_op(name: str, forward: Callable | None = None, backward: Callable | N
     shape, dtype = shape_rules(name, infer, ins, outs, attributes)
     replaced = {n: REGISTRY.pop(n) for n in old_records(name)}
     try:
-        if len(own) == 2:
+        if len(own) == 2 and backward is not None:
             made = gradient_record(name, gradient_name, backward, equation, ins, outs, attributes)
         op = make_record(
             signature_of(name, ins, outs, attributes), f"{name}: forward",

@@ -21,7 +21,7 @@ class _Composed(LRScheduler):
 
     schedulers: list[LRScheduler]
 
-    def _take(self, optimizer: Optimizer, schedulers: Sequence[LRScheduler]) -> None:
+    def _take(self, optimizer: Optimizer | None, schedulers: Sequence[LRScheduler]) -> None:
         what = type(self).__name__
         if not isinstance(schedulers, (list, tuple)) or not schedulers or \
                 not all(isinstance(s, LRScheduler) for s in schedulers):

@@ -68,10 +68,11 @@ def logical_not(input: Tensor) -> Tensor:
 
 def _bitwise(name: str, whole: str, truth: str | None) -> Callable[..., Tensor]:
     """Return a bitwise function with the op `whole` for integers and `truth` for bools."""
-    op, truth_op = _op(whole), None if truth is None else _op(truth)
+    op = _op(whole)
+    truth_op: Any = None if truth is None else _op(truth)
 
     def f(input: Tensor | Number, other: Tensor | Number) -> Tensor:
-        pair = as_tensors(name, input, other)
+        pair: Any = as_tensors(name, input, other)
         if pair is None:
             needed(name, NotImplemented, input, other)
         a, b = pair
@@ -202,7 +203,7 @@ def where(condition: Tensor | bool, input: Tensor | Number | None = None,
         raise ArgumentError("where: input and other go together",
                             expected="where(condition, input, other) or where(condition)",
                             got="one of them alone", fix="where(condition, x, 0) keeps x there")
-    pair = as_tensors("where", input, other)
+    pair: Any = as_tensors("where", input, other)
     if pair is None:
         needed("where", NotImplemented, input, other)
     if mask.dtype.bytes != 1:
