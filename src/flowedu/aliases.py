@@ -11,6 +11,7 @@ import importlib.util
 import sys
 from collections.abc import Callable
 from importlib.machinery import ModuleSpec
+from typing import Any
 
 # {public path below flowedu: location of the module or folder}
 ALIASES = {
@@ -91,7 +92,8 @@ class _Loader:
         _present(module)
 
     def get_code(self, name: str):                     # for python -m
-        return self.spec.loader.get_code(self.spec.name)
+        loader: Any = self.spec.loader
+        return loader.get_code(self.spec.name)
 
 
 class _Finder:
@@ -101,8 +103,12 @@ class _Finder:
     def find_spec(path: str, folders=None, target=None) -> ModuleSpec | None:
         there = home(path)
         spec = importlib.util.find_spec(there) if there else None
-        return spec and ModuleSpec(path, _Loader(spec), origin=spec.origin,
-                                   is_package=spec.submodule_search_locations is not None)
+        if spec is None:
+            return None
+        # It has the methods of importlib.abc.Loader, whose import takes long.
+        loader: Any = _Loader(spec)
+        return ModuleSpec(path, loader, origin=spec.origin,
+                          is_package=spec.submodule_search_locations is not None)
 
 
 sys.meta_path.insert(0, _Finder)

@@ -52,7 +52,7 @@ def openblas() -> tuple[int, int]:
     """
     # Importing it would cost as much as half of NumPy.
     found = importlib.util.find_spec("scipy_openblas32")
-    if found is None:
+    if found is None or found.origin is None:
         raise ImportError("flowedu needs OpenBLAS: pip install scipy-openblas32")
     folder = os.path.join(os.path.dirname(found.origin), "lib")
     file = next((f for f in sorted(os.listdir(folder)) if "openblas" in f and ".so" in f or
@@ -70,7 +70,9 @@ def openblas() -> tuple[int, int]:
         if before is not None:
             os.environ["OPENBLAS_NUM_THREADS"] = before
     lib.scipy_openblas_set_num_threads(1)                        # of a library that somebody loaded before us
-    return tuple(ctypes.cast(getattr(lib, f"scipy_cblas_{t}gemm"), ctypes.c_void_p).value for t in "sd")
+    single, double = (ctypes.cast(function, ctypes.c_void_p).value or 0
+                      for function in (lib.scipy_cblas_sgemm, lib.scipy_cblas_dgemm))
+    return single, double
 
 
 def register(*modules: str) -> None:

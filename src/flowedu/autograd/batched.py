@@ -167,7 +167,7 @@ def vmap(func: Callable, in_dims: Any = 0, out_dims: Any = 0, randomness: str = 
 
 def _size(values: list, dims: list) -> int:
     """Return the number of samples."""
-    sizes = {}
+    sizes: dict[int, int] = {}
     for x, d in zip(values, dims):
         if d is None:
             continue

@@ -310,7 +310,7 @@ def _unit(x: Tensor, k: int) -> Tensor:
     return cast(from_numpy(one), x.dtype)
 
 
-def _rows(pull: Callable, seeds: Sequence[Tensor], count: int) -> list[list[Tensor]]:
+def _rows(pull: Callable, seeds: Sequence[Tensor], count: int) -> list[list[Tensor | None]]:
     """Return pull(e) for each unit vector e of each seed, stacked as tensors (elements, ...)."""
     table = []
     for i, s in enumerate(seeds):

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -51,7 +52,7 @@ def jacobian(func: Callable, inputs, create_graph: bool = False, strict: bool = 
     with enable_grad():
         leaves = _leaves(args, create_graph)
         result = func(*leaves)
-        table = []
+        table: list[Any] = []
         for y in _tuple(result):
             rows = []
             for k in range(y.numel()):

@@ -34,7 +34,7 @@ def spread(prefix: Any, tree: Any) -> list | None:
     `prefix` is a truncated tree, in which a leaf applies to all leaves below its position.
     """
     if isinstance(prefix, dict) and isinstance(tree, dict) and prefix.keys() == tree.keys():
-        parts = [spread(prefix[key], value) for key, value in tree.items()]
+        parts: list[Any] = [spread(prefix[key], value) for key, value in tree.items()]
     elif isinstance(prefix, (tuple, list)) and isinstance(tree, (tuple, list)) and len(prefix) == len(tree):
         parts = [*map(spread, prefix, tree)]
     elif isinstance(prefix, (dict, tuple, list)):

@@ -19,7 +19,8 @@ class Variable(metaclass=_Kind):
         volatile: ignored.
     """
 
-    def __new__(cls, data: Tensor, requires_grad: bool = False, volatile: bool = False) -> Tensor:
+    def __new__(cls, data: Tensor, requires_grad: bool = False,  # type: ignore[misc]  # no object of cls
+                volatile: bool = False) -> Tensor:
         if not isinstance(data, Tensor):
             raise ArgumentError("Variable: not a tensor", expected="a Tensor", got=type(data).__name__,
                                 fix="flow.tensor(x, requires_grad=True)")

@@ -87,7 +87,7 @@ def user_place(frame=None) -> tuple[str, int] | None:
     """
     best = _innermost(frame or sys._getframe(1))
     if (best is None or best[0]) and threading.current_thread() is not threading.main_thread():
-        best = (_innermost(sys._current_frames().get(threading.main_thread().ident), best[0] - 1 if best
+        best = (_innermost(sys._current_frames().get(threading.main_thread().ident or 0), best[0] - 1 if best
                            else 2) or best)
     return best and best[1:]
 

@@ -51,5 +51,5 @@ def elsewhere(prefix: str, name: str) -> str | None:
     home = np.linalg if prefix == "flow.linalg." else np
     there = (name[0] != "_" and callable(getattr(home, name, None))
              and not isinstance(getattr(home, name), type))
-    home = "np.linalg" if home is np.linalg else "np"
-    return f"NumPy has one, without a gradient: {home}.{name}, of x.numpy()" if there else None
+    path = "np.linalg" if home is np.linalg else "np"
+    return f"NumPy has one, without a gradient: {path}.{name}, of x.numpy()" if there else None

@@ -59,7 +59,8 @@ def _alike(name: str, other: str) -> bool:
 def slips(a: str, b: str) -> int:
     """Return the number of typos between a and b: removed, inserted, replaced, or exchanged letters.
     """
-    before, last = [], list(range(len(b) + 1))
+    before: list[int] = []
+    last = list(range(len(b) + 1))
     for i, c in enumerate(a):
         row = [i + 1]
         for j, d in enumerate(b):

@@ -63,7 +63,7 @@ class Sizes:
         known = {pair: symbol for symbol, pair in self.of.items()}
         if a.shape != b.shape:
             return None
-        sizes = [int(x) if x == y else known.get((int(x), int(y))) for x, y in zip(a, b)]
+        sizes: list[Any] = [int(x) if x == y else known.get((int(x), int(y))) for x, y in zip(a, b)]
         return None if None in sizes else sizes
 
 
@@ -80,7 +80,7 @@ def symbols(axes: Mapping[str, Any], names: Sequence[str]) -> dict[str, dict[int
 
 
 def resized(args: tuple, kwargs: dict, names: Sequence[str], axes: dict[str, dict[int, str]],
-            pick: Callable[[str, int, tuple[str, int]], int]) -> tuple:
+            pick: Callable[[str, int, tuple[str, int]], int]) -> tuple[tuple, dict]:
     """Return (args, kwargs) with other sizes along the named axes, by repeating elements.
 
     pick: (name of the axis, its size, (input, axis)) -> the new size.

@@ -114,12 +114,12 @@ class Builder:
         node = operator.node
         op, self.op = node.op, node.op.name
         self.out, self.line = node.outputs[0].spec, node.line
-        names = [self.names[x] for x in operator.inputs]
+        names: list[Any] = [self.names[x] for x in operator.inputs]
         if None in names:
             raise UnsupportedError(f"onnx.export: {op.name} reads a result that is not written yet", at="")
         specs = [x.spec for x in operator.inputs]
         if op.program is not None and op not in RULES:
-            results = elementwise(self, op, specs, names)
+            results: Any = elementwise(self, op, specs, names)
         elif op in RULES:
             results = RULES[op](self, dict(zip(op.attrs, node.attrs)), specs, names)
         else:
@@ -258,7 +258,7 @@ def _names(argument: str, names: Sequence[str] | None, kind: str, n: int) -> lis
     return names
 
 
-def _write(path: str | os.PathLike | IO[bytes], data: bytes) -> None:
+def _write(path: Any, data: bytes) -> None:
     """Write `data` to an open file, or atomically to a path."""
     if callable(getattr(path, "write", None)):
         path.write(data)

@@ -81,7 +81,7 @@ def tile(b, name: str, x: list[str], spec) -> str:
     if name in GATES:
         return b.add("Mul", [x[0], GATES[name](b, x[0], one)])
     if name == "hypot":
-        return hypot(b, *x, one)
+        return hypot(b, x[0], x[1], one)
     if name == "relu_grad":
         return b.add("Where", [b.add("Greater", [x[1], one(0)], boolean=True), x[0], one(0)])
     if name == "fmod":

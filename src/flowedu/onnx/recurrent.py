@@ -5,6 +5,7 @@ ONNX's own LSTM op is not used, because it would multiply the inputs by their we
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from flowedu.onnx.ops import filled_with, rule
 
@@ -19,7 +20,8 @@ class Steps:
     def __init__(self, b, reverse: bool, specs, names: list[str]):
         self.b, self.steps, self.reverse = b, specs[0].shape[0], reverse
         given, lengths = names[0], names[3]
-        self.given, self.y = self._split_steps(given), [None] * self.steps
+        self.given = self._split_steps(given)
+        self.y: list[Any] = [None] * self.steps
         longer = [] if self._cover_all(lengths) else [b.add("Greater", [lengths, b.number(t, specs[3].dtype)],
                                                             boolean=True)
                                                 for t in range(self.steps)]

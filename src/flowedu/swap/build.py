@@ -23,7 +23,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from flowedu.cuda.folders import build_once
 from flowedu.errors import ArgumentError, KernelError, UnsupportedError, format_value
@@ -195,7 +195,7 @@ def _load(name: str, data: bytes) -> ModuleType:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, f"{name}.so")
         file.write_bytes(data)
-        spec = importlib.util.spec_from_file_location(
+        spec: Any = importlib.util.spec_from_file_location(
             name, file, loader=importlib.machinery.ExtensionFileLoader(name, str(file)))
         module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
