@@ -304,7 +304,7 @@ def diag_embed(input: _Tensor, offset: _int = 0, dim1: _int = -2, dim2: _int = -
 def diagflat(input: _Tensor, offset: _int = 0) -> _Tensor:
     """Return a square matrix with all elements on its diagonal, and zeros elsewhere."""
 def diagonal(input: _Tensor, offset: _int = 0, dim1: _int = 0, dim2: _int = 1) -> _Tensor:
-    """Return a view in which the diagonal of two axes replaces them as a new last axis."""
+    """Return a view of the diagonals of two axes; a new last axis replaces the two axes."""
 def diff(input: _Tensor, n: _int = 1, dim: _int = -1, prepend: _Tensor | None = None, append: _Tensor | None = None) -> _Tensor:
     """Return the n-th difference of neighbors along an axis."""
 def digamma(input: _Tensor) -> _Tensor: """Return the derivative of lgamma, for each element."""
@@ -751,7 +751,7 @@ def scatter_reduce(input: _Tensor, dim: _int, index: _Tensor, src: _Tensor, redu
     """Return x with all src elements of the same position combined by `reduce`; not supported in graphs."""
 def searchsorted(sorted_sequence: _Tensor, input: _Tensor | Number, *, out_int32: _bool = False, right: _bool = False, side: str | None = None, sorter: _Tensor | None = None) -> _Tensor:
     """Return the position at which each value would be inserted into a sorted sequence."""
-def seed() -> _int: """Set an unpredictable seed of the default generators and return it."""
+def seed() -> _int: """Set an unpredictable seed of the default generator and return it."""
 def select(input: _Tensor, dim: _int, index: _int) -> _Tensor:
     """Return a view of one position along an axis, without that axis."""
 def select_scatter(input: _Tensor, src: _Tensor, dim: _int, index: _int) -> _Tensor:

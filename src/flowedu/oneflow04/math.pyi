@@ -70,7 +70,7 @@ def mod(x, y, name=None) -> Tensor: """Compute the remainder of x / y elementwis
 def multiply(x, y, name=None) -> Tensor: """Compute multiply elementwise, with broadcasting."""
 nan: float
 def negative(x, name=None) -> Tensor: """Compute negative elementwise."""
-def nonzero(name: str, divisor: Any) -> Tensor: """Return an integer divisor with a check against 0."""
+def nonzero(name: str, divisor: Any) -> Tensor: """Return an integer divisor, with a check that no element is 0."""
 def normal_axis(axis: int, rank: int, what: str) -> int:
     """Return `axis` counted from the front, or raise ShapeError if it is not in [-rank, rank)."""
 def not_equal(x, y, name=None) -> Tensor: """Compute not_equal elementwise, with broadcasting."""

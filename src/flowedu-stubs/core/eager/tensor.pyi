@@ -296,7 +296,7 @@ class Tensor(TensorBase, metaclass=TensorType):
     def diagflat(input, offset: _int = 0) -> Tensor:
         """Return a square matrix with all elements on its diagonal, and zeros elsewhere."""
     def diagonal(input, offset: _int = 0, dim1: _int = 0, dim2: _int = 1) -> Tensor:
-        """Return a view in which the diagonal of two axes replaces them as a new last axis."""
+        """Return a view of the diagonals of two axes; a new last axis replaces the two axes."""
     def diff(input, n: _int = 1, dim: _int = -1, prepend: Tensor | None = None, append: Tensor | None = None) -> Tensor:
         """Return the n-th difference of neighbors along an axis."""
     def digamma(input) -> Tensor: """Return the derivative of lgamma, for each element."""
