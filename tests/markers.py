@@ -1,8 +1,8 @@
 """Marks that follow from the tests themselves.
 
 torch_tests finds the tests that compare with PyTorch, because they or helpers in the same file import it.
-repeated_combinations finds cases of one law that `make test` leaves out: combinations of parameters that add no
-new value of a parameter, and two thirds of the cases of laws with very many.
+repeated_combinations finds cases of one law that `make test` leaves out: combinations of parameters that add
+no new value of a parameter, and two thirds of the cases of laws with very many.
 """
 import ast
 import functools

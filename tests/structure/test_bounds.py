@@ -30,7 +30,7 @@ def last_name(node: ast.AST) -> str:
 
 
 def is_measured(node: ast.AST) -> bool:
-    """True if an expression reads a statistic or a variable that is called a loss, an accuracy, or a ratio."""
+    """True if an expression reads a statistic or a variable called a loss, an accuracy, or a ratio."""
     for n in ast.walk(node):
         if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute) and n.func.attr in STATISTICS:
             return True
@@ -61,7 +61,7 @@ def has_comment(node: ast.stmt, lines: list[str]) -> bool:
 
 
 def bare_names(tree: ast.Module, lines: list[str]) -> set[str]:
-    """Return the names of a file's constants and parameters whose value is a bare number without a comment."""
+    """Return the names of a file's constants and parameters with a bare number and no comment."""
     found = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Assign) and not has_comment(node, lines) and is_bare(node.value, set()):
@@ -74,7 +74,7 @@ def bare_names(tree: ast.Module, lines: list[str]) -> set[str]:
 
 
 def underived(source: str) -> list[int]:
-    """Return the lines of assertions that compare something measured with a bare number, without a comment."""
+    """Return the lines of assertions that compare a measured value with a bare number without comment."""
     lines, tree = source.splitlines(), ast.parse(source)
     names, found = bare_names(tree, lines), []
     for node in ast.walk(tree):
