@@ -7,7 +7,7 @@ import pytest
 import flowedu as flow
 from flowedu import typing as tp
 from flowedu.oneflow04.names import OLDER
-from flowedu.tensor import creation, elementwise, joining, linear, scatters, search, shapes
+from flowedu.tensor import creation, elementwise, joining, linear, positions, scatters, search, shapes
 
 SHARED = [n for n in OLDER if "." not in n]
 X = np.arange(6.0, dtype=np.float32).reshape(2, 3)
@@ -60,7 +60,7 @@ def test_tensors_get_the_tensor_function():
 
 
 T = flow.tensor(X)
-MODULES = (shapes, elementwise, linear, scatters, search, joining, creation)
+MODULES = (shapes, elementwise, linear, positions, scatters, search, joining, creation)
 CALLS = {"argsort": (T, 0, True), "argwhere": (T,), "clamp": (T, 1, 3), "clip": (T, 1, 3),
          "concat": ([T, T], 1),
          "diag": (T, 1), "eye": (3, 4), "flatten": (T, 0, 1), "gather": (T, 1, flow.tensor([[2], [0]])),
