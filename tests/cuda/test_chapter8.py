@@ -67,7 +67,7 @@ def test_a_race_names_both_lines(tmp_path):
     assert re.search(r"block \(0, 0\), thread \(\d+, \d+\) reads what thread \(\d+, \d+\) writes", said)
     assert (re.search(r"line 1[67] +for \(int s = 0;", said) and re.search(r"it is   [ab]_tile\[\d+\]\[\d+\]",
                                                                            said))
-    assert "(the other)" in said and "a __syncthreads() belongs between the two" in said
+    assert "(the other)" in said and "put a __syncthreads() between the two" in said
 
 
 @in_simulator
