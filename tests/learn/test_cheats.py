@@ -441,7 +441,7 @@ def test_calling_an_existing_kernel_is_no_answer(tmp_path, name):
     file.write_text(text, encoding="utf-8")
     said = limits.judged(hole, file, course.HOME)
     assert (said.state, said.stars) == ("wrong", 0), said
-    assert "may include only headers" in said.lines[0] or "has no kernel" in said.lines[0], said
+    assert "an answer may include only" in said.lines[0] or "has no kernel" in said.lines[0], said
 
 
 GUARD = course.find("8.7")
