@@ -129,8 +129,8 @@ def _make_part(need: Need, whole: Box, held: dict[int, tuple[int, Box]], reducer
 def _make_all_reduce(hop: Hop, places: tuple[int, ...]) -> Run:
     """Return the function of an all-reduce: the first of every group sums, and the others copy the total."""
     number = {d: n for n, d in enumerate(hop.src.devices)}
-    members = [[number[d] for d in group] for group in groups(hop.src, hop.dst, hop.spec.shape) or ()]
-    combine = REGISTRY[COMBINE[hop.src.reducer or "sum"]]
+    members = [[number[d] for d in group] for group in groups(hop.src, hop.dst, hop.spec.shape)]
+    combine = REGISTRY[COMBINE[hop.src.reducer]]
 
     def program(parts):
         results: list = [None] * len(parts)

@@ -70,7 +70,7 @@ def perform(comm, route: Route, part: np.ndarray | None, what: str = "") -> np.n
 
 def _program(hop: Hop, rank: int) -> Program:
     if hop.primitive is ALL_REDUCE:
-        return all_reduced(hop.src, groups(hop.src, hop.dst, hop.spec.shape) or (), rank)
+        return all_reduced(hop.src, groups(hop.src, hop.dst, hop.spec.shape), rank)
     return transferred(hop.src, hop.dst, hop.spec, rank)
 
 
