@@ -20,15 +20,15 @@ from flowedu_course.handout import NOTES, stub
 from flowedu_course.judge import judged
 from flowedu_course.runner import Runner
 from flowedu_course.teach import frontier as steps
-from flowedu_course.teach import stubs, wrong
+from flowedu_course.teach import stubs, texts, wrong
 from flowedu_course.teach.bench import Bench
 from flowedu_course.teach.edits import earned, edits
 from flowedu_course.teach.stubs import library
+from flowedu_course.teach.texts import WIDEST
 from flowedu_course.teach.tree import export
 
 FORBIDDEN = ("Traceback", "assert", "hypothesis", "draw(")
 CASES = 200                                        # cases per law for the library's answer
-WIDEST = 140                                       # columns of a task's lines
 
 
 def problems(hole, runner: Runner, cases: int = CASES) -> Iterator[str]:
@@ -87,6 +87,7 @@ def check_texts(hole) -> Iterator[str]:
         yield "the task has more than 8 lines"
     if any(len(line) > WIDEST for line in hole.task.splitlines()):
         yield f"the task has a line of more than {WIDEST} characters"
+    yield from texts.faults(hole)
     file, _, anchor = hole.why.partition("#")
     parts = re.split(r"^#+ (.*)$", (hole.folder / file).read_text("utf-8"), flags=re.M)
     sections = {slug(title): text for title, text in zip(parts[1::2], parts[2::2])}

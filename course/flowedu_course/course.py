@@ -44,6 +44,7 @@ class Hole:
         needs: exercises whose functions its laws run.
         half: rule for half of a target's points, written like the rule of a star. An answer that obeys the laws
             but not this rule counts as open, like the stub.
+        uses: names that the answer needs, each as "name(parameters): meaning".
         together: True if grading judges it in the answer's own process, because its values cannot be sent.
     """
 
@@ -69,6 +70,7 @@ class Hole:
     example: str = ""
     parts: tuple[str, ...] = ()
     needs: tuple[str, ...] = ()
+    uses: tuple[str, ...] = ()
     together: bool = False
 
     @property

@@ -6,8 +6,6 @@ from __future__ import annotations
 
 import ast
 import re
-import textwrap
-from collections.abc import Sequence
 from pathlib import Path
 
 from flowedu_course.language import page, tr
@@ -17,13 +15,13 @@ NOTES = {".pyx": re.compile(r'\A\s*""".*?"""|#[^\n]*', re.S), ".cu": re.compile(
 NOTES[".h"] = NOTES[".cu"]                         # comments, by file ending
 
 
-def notes(hole, at_hand: Sequence[str] = ()) -> list[str]:
-    """Return the lines at the top of a work file: title, task, example, and pages to read."""
+def notes(hole) -> list[str]:
+    """Return the lines at the top of a work file: title, task, example, names to use, and pages to read."""
     lines = [tr(hole.title), "", *tr(hole.task).strip().splitlines()]
     if hole.example:
         lines += ["", *("    " + t for t in tr(hole.example).strip().splitlines())]
-    if at_hand:
-        lines += ["", *textwrap.wrap(tr("available: {names}", names=", ".join(at_hand)), 120)]
+    if hole.uses:
+        lines += ["", tr("names you can use:"), *("    " + tr(t) for t in hole.uses)]
     lines += ["", tr("{about}, {points} points", about=tr(hole.about), points=hole.points)]
     if hole.first:
         lines.append(tr("after  {ids}: the laws call their functions, which are open here",
@@ -36,7 +34,7 @@ def stub(hole) -> str:
     if hole.kind == "kernel":
         return _of_kernel(hole)
     source = hole.source.read_text(encoding="utf-8")
-    text = '"""' + "\n".join(notes(hole, hole.at_hand)) + '\n"""\n\n\n'
+    text = '"""' + "\n".join(notes(hole)) + '\n"""\n\n\n'
     if hole.stub:
         return text + (hole.folder / hole.stub).read_text(encoding="utf-8")
     return text + "\n\n".join(

@@ -103,13 +103,14 @@ def _of_chapter(english: dict, chinese: dict) -> dict[str, str]:
         theirs = rows.get(row["id"])
         if theirs is not None and row["made_from"] == fingerprint(theirs):
             found |= {theirs[k]: row[k] for k in ("title", "task", "example") if k in row}
-            found |= zip(theirs["hints"], row["hints"])
+            for k in ("uses", "hints"):
+                found |= zip(theirs.get(k, ()), row.get(k, ()))
     return found
 
 
 def fingerprint(row: dict) -> str:
     """Return a hash of an exercise's English texts."""
-    texts = (row["title"], row["task"], row.get("example", ""), *row["hints"])
+    texts = (row["title"], row["task"], row.get("example", ""), *row.get("uses", ()), *row["hints"])
     return sha256("\n".join(" ".join(t.split()) for t in texts).encode()).hexdigest()[:12]
 
 

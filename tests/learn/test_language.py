@@ -142,11 +142,13 @@ def test_an_exercise_has_the_same_names_and_numbers_in_both_languages(row):
         return
     assert zh["made_from"] == now, f"{row['id']} changed: change chapter.zh.toml ({now}), or name it in LAG"
     assert len(zh["hints"]) == len(row["hints"])
+    heads = [[re.split(": |：", t, maxsplit=1)[0] for t in r.get("uses", ())] for r in (row, zh)]
+    assert heads[0] == heads[1], "uses"
     for name in ("task", "example"):
         mine, theirs = zh.get(name, row.get(name, "")), row.get(name, "")
         assert {*NAMES.findall(mine)} == {*NAMES.findall(theirs)}, name
     assert len(zh["task"].strip().splitlines()) <= 11 and max(map(columns, zh["task"].splitlines())) <= 150
-    for text in (zh["task"], *zh["hints"]):
+    for text in (zh["task"], *zh.get("uses", ()), *zh["hints"]):
         words = re.sub(r"\{[^}]*\}|\[[^]]*\]|\([^)]*\)|`[^`]*`", "", text)  # tuples and dicts have commas
         assert (re.search("[\u4e00-\u9fff]", text) and not re.search(r"[\u4e00-\u9fff][,;:?!](\s|$)",
                                                                      words)), text
