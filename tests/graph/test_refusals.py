@@ -4,7 +4,7 @@ import pytest
 
 import flowedu as flow
 from flowedu import nn
-from flowedu.errors import UnsupportedError
+from flowedu.errors import ShapeError, UnsupportedError
 from flowedu.optim import lr_scheduler as S
 
 from .making import batch, graph, mlp, train_step, trainer, values
@@ -189,3 +189,19 @@ def test_gradients_are_not_accessible_in_build(name, stale):
     assert flow.equal(model.weight, before) and (model.weight.grad is not None) is stale
     Step(False)(flow.ones(3, 2))
     assert flow.allclose(model.weight, before - 0.3)
+
+
+@pytest.mark.parametrize("build_raises", [False, True])
+def test_a_build_leaves_the_classes_of_eager_tensors_unchanged(build_raises):
+    model = mlp()
+    classes = [c for c in type(model[0].weight).__mro__ if c is not object]
+    before = [dict(vars(c)) for c in classes]
+    step = trainer(model, flow.optim.SGD(model.parameters(), lr=0.1))
+    x, y = batch()
+    if build_raises:
+        with pytest.raises(ShapeError):
+            step(x[:, :3], y)
+    else:
+        step(x, y)
+    assert [dict(vars(c)) for c in classes] == before
+    assert type(model[0].weight).grad is flow.Tensor.grad
