@@ -34,7 +34,7 @@ processor, build_once = load("src/flowedu/_kernels/processor.py"), load("tools/b
 KERNELS = {p.stem: f"flowedu._kernels.{p.parent.name}.{p.stem}"           # a new kernel file is picked up
            for p in sorted(Path("src/flowedu/_kernels").glob("*/*.pyx"))}
 HEADERS = ["_kernels/core", "_kernels/ops", "_kernels/fast"]
-ENGINE = ["flowedu.core.values.storage", "flowedu.tensor.dlpack", "flowedu.tensor.writing",
+ENGINE = ["flowedu.core.values.storage", "flowedu.tensor.interop.dlpack", "flowedu.tensor.inplace.writing",
           "flowedu.core.ops.call", "flowedu.core.ops.program", "flowedu.core.eager.dispatch",
           "flowedu.ops.custom.pykernel", "flowedu.core.grad.tape", "flowedu.core.graph.executor",
           "flowedu.diagnostics.function", "flowedu.fast.memory", "flowedu.fast.arena",

@@ -62,7 +62,7 @@ def value(path: str) -> Any:
     for name in path.split("."):
         found = getattr(found, name)
     later = getattr(found, "later", None) if callable(found) and not isinstance(found, type) else None
-    # tensor/globals.py: imported when it is first called
+    # tensor/global_tensors/functions.py: imported when it is first called
     if isinstance(later, str):
         module, _, name = later.rpartition(".")
         return getattr(importlib.import_module(f"flowedu.{module}"), name)

@@ -18,7 +18,7 @@ from collections.abc import Callable
 import numpy
 
 import flowedu as flow
-from flowedu.tensor import types as argument_types
+from flowedu.tensor.arguments import types as argument_types
 
 # Functions of these modules return a tensor unless they have a return annotation or a row in RETURNS.
 OPS = tuple(f"flowedu.{name}"

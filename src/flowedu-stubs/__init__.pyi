@@ -43,13 +43,14 @@ from flowedu.oneflow04.mirrored import (
     MirroredTensorDef as MirroredTensorDef, MirroredTensorListDef as MirroredTensorListDef)
 from flowedu.saving.graph import LoadedGraph
 from flowedu.tensor import array_api as array_api, fft as fft, return_types as _return_types, return_types as return_types
-from flowedu.tensor.device import device as device
-from flowedu.tensor.generator import Generator as Generator, Generator as _Generator, _Default, fork_rng as fork_rng
-from flowedu.tensor.limits import finfo as finfo, iinfo as iinfo
-from flowedu.tensor.memory_format import memory_format as _memory_format, memory_format as memory_format
-from flowedu.tensor.modes import (
+from flowedu.tensor.arguments.types import Axes, Device, Number, Placement, Sbp, Sizes
+from flowedu.tensor.construction.generator import (
+    Generator as Generator, Generator as _Generator, _Default, fork_rng as fork_rng)
+from flowedu.tensor.devices.device import device as device
+from flowedu.tensor.devices.memory_format import memory_format as _memory_format, memory_format as memory_format
+from flowedu.tensor.dtypes.numeric_limits import finfo as finfo, iinfo as iinfo
+from flowedu.tensor.gradients.grad_mode import (
     enable_grad as enable_grad, inference_mode as inference_mode, no_grad as no_grad, set_grad_enabled as set_grad_enabled)
-from flowedu.tensor.types import Axes, Device, Number, Placement, Sbp, Sizes
 from typing import Any, IO, Literal, overload
 
 def BFloat16Tensor(*args: Any, device: Device | None = None, placement: Placement | None = None, sbp: Sbp | None = None) -> _Tensor:
@@ -410,7 +411,8 @@ def get_variable(name: str, shape=None, dtype=..., initializer=None, regularizer
     """Return the variable `name`, which is created on first use."""
 def global_function(type: str = 'predict', function_config=None) -> Callable:
     """Return a decorator that turns a function into a job: `@flow.global_function("train")`."""
-def global_to_global(*args: Any, **kwargs: Any) -> _Tensor: """See help(flowedu.tensor.global_creation.global_to_global)."""
+def global_to_global(*args: Any, **kwargs: Any) -> _Tensor:
+    """See help(flowedu.tensor.global_tensors.creation.global_to_global)."""
 def glorot_normal_initializer(data_format: str = '') -> Initializer:
     """Return an initializer with a normal distribution of variance 1 / fan_avg (Glorot and Bengio 2010)."""
 def glorot_uniform_initializer(data_format: str = '') -> Initializer:
@@ -513,7 +515,8 @@ def load(path: str | Any | IO[bytes], global_src_rank: _int | None = None, map_l
 def load_graph(path, device=None) -> LoadedGraph: """Load a graph that flow.save(graph, path) wrote."""
 def load_variables(value_dict: dict, ignore_mismatch: _bool = True) -> None:
     """Copy values into variables of the same name."""
-def local_to_global(*args: Any, **kwargs: Any) -> _Tensor: """See help(flowedu.tensor.global_creation.local_to_global)."""
+def local_to_global(*args: Any, **kwargs: Any) -> _Tensor:
+    """See help(flowedu.tensor.global_tensors.creation.local_to_global)."""
 def log(input: _Tensor) -> _Tensor: """Return the natural logarithm of x, for each element."""
 def log10(input: _Tensor) -> _Tensor: """Return the logarithm of x to base 10, for each element."""
 def log1p(input: _Tensor) -> _Tensor: """Return log(1 + x), accurate near 0, for each element."""

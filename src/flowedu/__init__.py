@@ -35,7 +35,7 @@ from flowedu.core.extensions import homes as _extension_homes
 # tensors and training. Names of both generations are those of tensors
 from flowedu.tensor.public import *
 from flowedu import autograd, cuda
-from flowedu.tensor import einops_backend as _einops_backend
+from flowedu.tensor.interop import einops_backend as _einops_backend
 from flowedu.show.notebook import show
 from flowedu import models, optim, utils, vision
 from flowedu.oneflow04 import names as _names
@@ -95,8 +95,8 @@ _extension_homes.update(
     remote_shards="flowedu.distributed.shards",
     rank_gpus="flowedu.cuda.ranks",
     raise_misfit="flowedu.diagnostics.explain:raise_misfit",
-    construct_tensor="flowedu.tensor.creation:construct",
-    bfloat16_array="flowedu.tensor.bfloat16:to_ml_dtypes",
+    construct_tensor="flowedu.tensor.construction.creation:construct",
+    bfloat16_array="flowedu.tensor.dtypes.bfloat16:to_ml_dtypes",
     job_signature="flowedu.oneflow04.job.signature:job_signature",
     place_buffers="flowedu.fast.arena:place",
     check_pass="flowedu.diagnostics.verify:pass_checks",
@@ -106,7 +106,7 @@ _extension_homes.update(
     spread_slice="flowedu.ops.slice_part:spread",
     widen_formula="flowedu.ops.halves:widened",
     array_api="flowedu.tensor.array_api",
-    op_type_name="flowedu.tensor.node_names:type_name")
+    op_type_name="flowedu.tensor.gradients.node_names:type_name")
 
 __version__ = "0.1.0"
 

@@ -14,7 +14,7 @@ from flowedu.core.values.dtype import as_dtype
 from flowedu.core.values.spec import Spec
 from flowedu.cuda.table import TABLE
 from flowedu.errors import DTypeError, KernelError, UnsupportedError
-from flowedu.tensor.devices import made_on
+from flowedu.tensor.devices.conversion import made_on
 from laws.calls import FLOATS, INTS, attributes, call, cases, label, types_of
 from laws.draws import EXACT, agree, most_terms
 from laws.test_gradients import learnable, setup

@@ -63,8 +63,8 @@ def test_after_the_import_only_chapters_6_and_8_have_slots_to_fill():
 
 
 @pytest.mark.parametrize("name, module, use", [
-    ("write", "flowedu.tensor.inplace", lambda x: x.__iadd__(1)), ("mixed", "flowedu.core.eager.tensor",
-                                                                   lambda x: x + 1),
+    ("write", "flowedu.tensor.inplace.history", lambda x: x.__iadd__(1)),
+    ("mixed", "flowedu.core.eager.tensor", lambda x: x + 1),
     ("mixed_matmul", "flowedu.core.eager.tensor", lambda x: x @ x),
     ("Tensor", "flowedu.core.eager.tensor", lambda x: x + x),
     ("add", "flowedu.core.eager.tensor", lambda x: x + x), ("div", "flowedu.core.eager.tensor",

@@ -11,7 +11,7 @@ import pytest
 import flowedu as flow
 from flowedu import mock
 from flowedu.errors import CallError, FlowError
-from flowedu.tensor import device
+from flowedu.tensor.devices import device
 
 # Names in programs from 2019 to 2026: a path and the arguments before the options.
 AUTOCASTS = [("autocast", ("cpu",)), ("autocast", ("cuda",)), ("amp.autocast", ("cpu",)),

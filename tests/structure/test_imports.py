@@ -33,7 +33,7 @@ def test_missing_names_are_found():
     names = imported_names("from os import no\ndef f():\n    from flowedu.errors import FlowError, Nothing")
     assert names == {("flowedu.errors", "FlowError"), ("flowedu.errors", "Nothing")}
     assert [name for name in sorted(names) if not exists(*name)] == [("flowedu.errors", "Nothing")]
-    assert exists("flowedu", "tensor") and exists("flowedu.tensor", "search")
+    assert exists("flowedu", "tensor") and exists("flowedu.tensor.indexing", "sort_and_search")
 
 
 @pytest.mark.parametrize("folder", FOLDERS)

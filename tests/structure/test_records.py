@@ -16,7 +16,7 @@ from flowedu.errors import ArgumentError, MissingAttributeError
 from flowedu.nn.graph import unroll  # noqa: F401  (defines a record)
 from flowedu.ops.host import HOST
 from flowedu.show import meta
-from flowedu.tensor import node_names
+from flowedu.tensor.gradients import node_names
 
 ROOT = Path(flowedu.__file__).parent
 EVERY = [*REGISTRY.values(), *HOST.values(),

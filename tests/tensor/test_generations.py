@@ -7,7 +7,11 @@ import pytest
 import flowedu as flow
 from flowedu import typing as tp
 from flowedu.oneflow04.names import OLDER
-from flowedu.tensor import creation, elementwise, joining, linear, positions, scatters, search, shapes
+from flowedu.tensor import elementwise
+from flowedu.tensor.construction import creation
+from flowedu.tensor.indexing import gather_scatter, nonzero_positions, sort_and_search
+from flowedu.tensor.linalg import products
+from flowedu.tensor.shapes import join_and_pad, reshape_and_permute
 
 SHARED = [n for n in OLDER if "." not in n]
 X = np.arange(6.0, dtype=np.float32).reshape(2, 3)
@@ -60,7 +64,8 @@ def test_tensors_get_the_tensor_function():
 
 
 T = flow.tensor(X)
-MODULES = (shapes, elementwise, linear, positions, scatters, search, joining, creation)
+MODULES = (reshape_and_permute, elementwise, products, nonzero_positions, gather_scatter, sort_and_search,
+           join_and_pad, creation)
 CALLS = {"argsort": (T, 0, True), "argwhere": (T,), "clamp": (T, 1, 3), "clip": (T, 1, 3),
          "concat": ([T, T], 1),
          "diag": (T, 1), "eye": (3, 4), "flatten": (T, 0, 1), "gather": (T, 1, flow.tensor([[2], [0]])),

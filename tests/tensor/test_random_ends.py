@@ -11,8 +11,8 @@ from flowedu import distributions as D
 from flowedu import nn
 from flowedu.nn import functional as F
 from flowedu.ops import REGISTRY
-from flowedu.tensor import random as draws
-from flowedu.tensor.limits import largest_below
+from flowedu.tensor.construction import random as draws
+from flowedu.tensor.dtypes.numeric_limits import largest_below
 
 FLOATS = (flow.float16, flow.bfloat16, flow.float32, flow.float64)
 N = 20000

@@ -6,9 +6,9 @@ calls. The modules of this folder are the public API.
 from flowedu.diagnostics.lazy_imports import lazy_import
 
 __getattr__, __dir__ = lazy_import(__name__, {
-    "grad": "flowedu.tensor.autograd", "backward": "flowedu.tensor.autograd:backward_all",
+    "grad": "flowedu.tensor.gradients.backward", "backward": "flowedu.tensor.gradients.backward:backward_all",
     **dict.fromkeys(("no_grad", "enable_grad", "set_grad_enabled", "inference_mode", "is_grad_enabled",
-                     "is_inference_mode_enabled"), "flowedu.tensor.modes"),
+                     "is_inference_mode_enabled"), "flowedu.tensor.gradients.grad_mode"),
     "Variable": "flowedu.autograd.variable",
     "Function": "flowedu.autograd.function", "function": "flowedu.autograd.function",
     "functional": "flowedu.autograd.functional", "graph": "flowedu.autograd.graph",

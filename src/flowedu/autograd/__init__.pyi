@@ -6,7 +6,7 @@ from flowedu.autograd.function import Function as Function
 from flowedu.autograd.gradcheck import GradcheckError as GradcheckError
 from flowedu.autograd.variable import Variable as Variable
 from flowedu.core.eager.tensor import Tensor
-from flowedu.tensor.modes import (
+from flowedu.tensor.gradients.grad_mode import (
     enable_grad as enable_grad, inference_mode as inference_mode, no_grad as no_grad, set_grad_enabled as set_grad_enabled)
 
 def backward(tensors: Sequence[Tensor] | Tensor, grad_tensors: Sequence[Tensor] | Tensor | None = None, retain_graph: bool | None = None, create_graph: bool = False, inputs: Sequence[Tensor] | Tensor | None = None) -> None:

@@ -30,8 +30,8 @@ from flowedu.core.ops.call import current_interpreter, interpreter
 from flowedu.core.ops.promote import cast
 from flowedu.core.ops.reverse import Recorder, reverse
 from flowedu.errors import ArgumentError, CallError, ShapeError, UnsupportedError
-from flowedu.tensor.autograd import grad as tape_grad
-from flowedu.tensor.modes import enable_grad
+from flowedu.tensor.gradients.backward import grad as tape_grad
+from flowedu.tensor.gradients.grad_mode import enable_grad
 
 
 # ---- one run of a function, and its gradients

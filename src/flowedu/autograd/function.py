@@ -24,10 +24,10 @@ from flowedu.core.eager.tensor import Tensor
 from flowedu.core.grad.custom import Custom
 from flowedu.core.ops.call import current_interpreter
 from flowedu.errors import CallError, GradientError, LazyTensorError
-from flowedu.tensor.inplace import rewrite_history
-from flowedu.tensor.modes import no_grad
-from flowedu.tensor.overwriting import zeros
-from flowedu.tensor.writing import check_writable, twin, view_steps
+from flowedu.tensor.gradients.grad_mode import no_grad
+from flowedu.tensor.inplace.history import rewrite_history
+from flowedu.tensor.inplace.tape_nodes import zeros
+from flowedu.tensor.inplace.writing import check_writable, twin, view_steps
 
 
 class Context:

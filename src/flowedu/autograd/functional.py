@@ -11,9 +11,9 @@ from flowedu.core.eager.tensor import Tensor
 from flowedu.core.ops import concat as concat_ops
 from flowedu.core.ops import view
 from flowedu.errors import ArgumentError
-from flowedu.tensor.autograd import grad
-from flowedu.tensor.modes import enable_grad
-from flowedu.tensor.overwriting import zeros
+from flowedu.tensor.gradients.backward import grad
+from flowedu.tensor.gradients.grad_mode import enable_grad
+from flowedu.tensor.inplace.tape_nodes import zeros
 
 
 def _tuple(x) -> tuple:

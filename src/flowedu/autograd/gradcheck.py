@@ -10,9 +10,9 @@ from flowedu.core.eager.tensor import Tensor
 from flowedu.core.values.dtype import float64
 from flowedu.errors import ArgumentError, FlowError
 from flowedu.errors.once import inert
-from flowedu.tensor.autograd import grad
-from flowedu.tensor.devices import beside
-from flowedu.tensor.modes import no_grad
+from flowedu.tensor.devices.conversion import beside
+from flowedu.tensor.gradients.backward import grad
+from flowedu.tensor.gradients.grad_mode import no_grad
 
 
 class GradcheckError(FlowError, RuntimeError):
@@ -125,7 +125,7 @@ def gradgradcheck(func: Callable, inputs: Tensor | Sequence, grad_outputs=None, 
         return tuple(g for g in found if g is not None)
 
     def recorded(*values):
-        from flowedu.tensor.modes import enable_grad
+        from flowedu.tensor.gradients.grad_mode import enable_grad
         with enable_grad():
             return gradients(*values)
 

@@ -8,7 +8,7 @@ from flowedu.core.eager.dispatch import connect
 from flowedu.core.eager.tensor import Tensor
 from flowedu.errors import GradientError
 from flowedu.errors.once import inert
-from flowedu.tensor import device as gpus
+from flowedu.tensor.devices import device as gpus
 
 
 class _Packed:

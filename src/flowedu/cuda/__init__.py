@@ -10,10 +10,10 @@ from typing import Any
 
 from flowedu.diagnostics.lazy_imports import lazy_import as _lazy_import
 from flowedu.cuda import machine as _machine
-from flowedu.tensor import device as _device
-from flowedu.tensor import generator as _generator
-from flowedu.tensor.device import index_of as _index_of
-from flowedu.tensor.device import usable
+from flowedu.tensor.devices import device as _device
+from flowedu.tensor.construction import generator as _generator
+from flowedu.tensor.devices.device import index_of as _index_of
+from flowedu.tensor.devices.device import usable
 
 # These modules import NumPy and PyCUDA, so they are loaded on first use.
 __getattr__, __dir__ = _lazy_import(__name__, {

@@ -10,7 +10,7 @@ from flowedu.cuda.kernels import Kernels as Kernels, Kernels as _Kernels
 from flowedu.cuda.profiling import Profile
 from flowedu.cuda.streams import Event as Event, Stream as Stream, Stream as _Stream
 from flowedu.errors import OutOfMemoryError as OutOfMemoryError
-from flowedu.tensor.device import device as _device
+from flowedu.tensor.devices.device import device as _device
 from typing import Any
 
 def StreamContext(s: _Stream | None) -> Iterator[_Stream | None]:

@@ -40,7 +40,7 @@ from flowedu.cuda.table import TABLE, View, fault
 from flowedu.errors import LinAlgError, UnsupportedError
 from flowedu.errors.element_types import no_kernel
 from flowedu.ops.checks import CHECKS, value_error
-from flowedu.tensor.interop import memory_of
+from flowedu.tensor.interop.protocols import memory_of
 
 BLOCKING = os.environ.get("FLOWEDU_CUDA_BLOCKING", "0") not in ("", "0")
 FEW = 64  # bytes that are copied without waiting, as for a learning rate

@@ -17,7 +17,7 @@ from flowedu.core.values.spec import row_major
 from flowedu.cuda.machine import machine
 from flowedu.cuda.streams import current_stream
 from flowedu.errors import ArgumentError, DeviceError, ShapeError
-from flowedu.tensor.dlpack import on_gpu
+from flowedu.tensor.interop.dlpack import on_gpu
 
 DEFAULT = 1                                              # the number of the default stream
 ORDINAL = 9                                              # CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL

@@ -23,7 +23,7 @@ from flowedu.cuda.machine import machine
 from flowedu.cuda.memory import size_class
 from flowedu.cuda.streams import Event, Stream, current_stream
 from flowedu.errors import OutOfMemoryError
-from flowedu.tensor.interop import memory_of
+from flowedu.tensor.interop.protocols import memory_of
 
 _lock = threading.Lock()
 _free: dict[int, list] = {}                              # {size: free blocks}

@@ -36,8 +36,8 @@ from flowedu.cuda.memory import device_memory
 from flowedu.cuda.streams import Event, Stream, current_stream
 from flowedu.cuda.view import View
 from flowedu.errors import DeviceError, FlowError, KernelError, OutOfMemoryError
-from flowedu.tensor.interop import memory_of
-from flowedu.tensor.writing import bump
+from flowedu.tensor.inplace.writing import bump
+from flowedu.tensor.interop.protocols import memory_of
 
 OF_THE_CPU = ("inverted_residual", "layout", "packed", "update")        # passes for the caches of a CPU
 

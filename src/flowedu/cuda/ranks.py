@@ -20,8 +20,8 @@ from flowedu.core.sbp.names import placement
 from flowedu.core.sbp.ranks import current, set_virtual_devices
 from flowedu.core.sbp.tensor.interpreter import on
 from flowedu.errors import DeviceError, UnsupportedError
-from flowedu.tensor import device as devices
-from flowedu.tensor.devices import made_on
+from flowedu.tensor.devices import device as devices
+from flowedu.tensor.devices.conversion import made_on
 
 Run = Callable[[Sequence[Tensor]], list[Tensor]]     # all parts before a hop -> all after it
 

@@ -13,8 +13,8 @@ from flowedu.core.values.thread_state import during, register_fields, thread_sta
 from flowedu.cuda.faults import check
 from flowedu.cuda.machine import machine
 from flowedu.errors import CallError, KernelError
-from flowedu.tensor.device import device as Device
-from flowedu.tensor.device import index_of
+from flowedu.tensor.devices.device import device as Device
+from flowedu.tensor.devices.device import index_of
 
 register_fields(streams=None)         # {GPU: current stream of the thread}, if it is not the default one
 

@@ -15,8 +15,8 @@ from typing import Any
 from flowedu.core.eager.dispatch import TensorBase, is_grad_enabled
 from flowedu.diagnostics import explain
 from flowedu.errors import CallError, UnsupportedError, format_value
-from flowedu.tensor.modes import no_grad
-from flowedu.tensor.promotion import can_cast
+from flowedu.tensor.dtypes.promotion import can_cast
+from flowedu.tensor.gradients.grad_mode import no_grad
 
 SIZED = frozenset("zeros ones empty rand randn new_zeros new_ones new_empty".split())
 OUT = frozenset("normal quantile tensordot".split())

@@ -19,9 +19,9 @@ from flowedu.distributed.ranks.base import Comm
 from flowedu.distributed.ranks.mirror import Mirror
 from flowedu.errors import ArgumentError, CallError, ShapeError
 from flowedu.tensor import Tensor, from_numpy, no_grad
-from flowedu.tensor import device as gpus
-from flowedu.tensor.device import usable
-from flowedu.tensor.devices import put
+from flowedu.tensor.devices import device as gpus
+from flowedu.tensor.devices.conversion import put
+from flowedu.tensor.devices.device import usable
 
 
 def _comm() -> Comm:

@@ -13,8 +13,8 @@ from flowedu.core.sbp.ranks import current
 from flowedu.distributed import comm
 from flowedu.errors import ArgumentError, CommError
 from flowedu.tensor import Tensor
-from flowedu.tensor.creation import empty_like
-from flowedu.tensor.joining import stack
+from flowedu.tensor.construction.creation import empty_like
+from flowedu.tensor.shapes.join_and_pad import stack
 
 _begun = False
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from flowedu.core.layers.module import Module
 from flowedu.core.sbp.ranks import current
 from flowedu.distributed import comm
-from flowedu.tensor.creation import zeros_like
+from flowedu.tensor.construction.creation import zeros_like
 
 
 def same_on_all_ranks(module: Module) -> Module:

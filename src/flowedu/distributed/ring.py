@@ -5,7 +5,7 @@ from flowedu.core.eager.tensor import Tensor
 from flowedu.core.sbp.ranks import current
 from flowedu.core.values.place import bounds
 from flowedu.distributed import comm
-from flowedu.tensor.joining import cat
+from flowedu.tensor.shapes.join_and_pad import cat
 
 
 def ring_all_reduce(x: Tensor) -> Tensor:

@@ -8,7 +8,7 @@ from flowedu.core.values.thread_state import during
 from flowedu.distributed.ranks.meet import World
 from flowedu.distributed.ranks.workers import ThreadEngine, Workers
 from flowedu.errors import ArgumentError
-from flowedu.tensor.generator import own_generator
+from flowedu.tensor.construction.generator import own_generator
 
 
 def spawn(fn: Callable, nprocs: int = 1, args: Sequence = ()) -> list:

@@ -12,7 +12,7 @@ from flowedu.distributed.mpi.process import report
 from flowedu.distributed.ranks.meet import World
 from flowedu.distributed.ranks.workers import Ended, ThreadEngine, Workers
 from flowedu.errors import CommError
-from flowedu.tensor.generator import own_generator
+from flowedu.tensor.construction.generator import own_generator
 
 
 class Lines:

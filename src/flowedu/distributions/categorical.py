@@ -27,11 +27,11 @@ from flowedu.errors import ArgumentError, ShapeError
 from flowedu.nn.functional import softplus
 from flowedu.tensor import elementwise as E
 from flowedu.tensor import no_grad
-from flowedu.tensor.creation import arange, eye
-from flowedu.tensor.devices import beside, use_device_of
-from flowedu.tensor.limits import finfo
-from flowedu.tensor.positions import data
-from flowedu.tensor.random import multinomial
+from flowedu.tensor.construction.creation import arange, eye
+from flowedu.tensor.construction.random import multinomial
+from flowedu.tensor.devices.conversion import beside, use_device_of
+from flowedu.tensor.dtypes.numeric_limits import finfo
+from flowedu.tensor.indexing.nonzero_positions import data
 
 
 class _OfSeveral(Distribution):

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from flowedu.core.eager.dispatch import TensorBase
-from flowedu.tensor.factors import cholesky_ex
+from flowedu.tensor.linalg.factorizations import cholesky_ex
 
 
 class Constraint:

@@ -29,9 +29,9 @@ from flowedu.distributions.utils import (
 from flowedu.errors import UnsupportedError
 from flowedu.tensor import elementwise as E
 from flowedu.tensor import no_grad
-from flowedu.tensor.creation import arange
-from flowedu.tensor.devices import use_device_of
-from flowedu.tensor.random import poisson
+from flowedu.tensor.construction.creation import arange
+from flowedu.tensor.construction.random import poisson
+from flowedu.tensor.devices.conversion import use_device_of
 
 
 class _OfTwo(Distribution):

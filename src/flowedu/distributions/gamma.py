@@ -33,12 +33,12 @@ from flowedu.distributions.special import (
 )
 from flowedu.distributions.utils import broadcast_all, numpy_generator
 from flowedu.tensor import elementwise as E
-from flowedu.tensor.devices import beside
+from flowedu.tensor.devices.conversion import beside
+from flowedu.tensor.dtypes.numeric_limits import finfo
 from flowedu.tensor.elementwise import digamma, erfc, lgamma
-from flowedu.tensor.factors import identity
-from flowedu.tensor.joining import concat, stack
-from flowedu.tensor.limits import finfo
-from flowedu.tensor.positions import data
+from flowedu.tensor.indexing.nonzero_positions import data
+from flowedu.tensor.linalg.factorizations import identity
+from flowedu.tensor.shapes.join_and_pad import concat, stack
 
 # From this concentration on, 10 terms of Temme's expansion are exact to 1e-14.
 _LARGE = 20.0

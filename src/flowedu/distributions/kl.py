@@ -26,8 +26,8 @@ from flowedu.distributions.transforms import sum_rightmost
 from flowedu.distributions.utils import euler_constant
 from flowedu.errors import ArgumentError, UnsupportedError
 from flowedu.tensor import elementwise as E
-from flowedu.tensor.creation import ones_like
-from flowedu.tensor.factors import solve_triangular
+from flowedu.tensor.construction.creation import ones_like
+from flowedu.tensor.linalg.factorizations import solve_triangular
 
 _TABLE: dict[tuple[type, type], Callable] = {}
 

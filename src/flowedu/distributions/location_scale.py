@@ -18,7 +18,7 @@ from flowedu.distributions.special import (
 )
 from flowedu.distributions.utils import euler_constant, normal
 from flowedu.tensor import elementwise as E
-from flowedu.tensor.limits import finfo
+from flowedu.tensor.dtypes.numeric_limits import finfo
 
 
 class _LocationScale(Distribution):

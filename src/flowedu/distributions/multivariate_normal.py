@@ -7,8 +7,8 @@ from flowedu.distributions import constraints
 from flowedu.distributions.distribution import Distribution
 from flowedu.distributions.utils import lazy_property, normal, one_of
 from flowedu.errors import ShapeError
-from flowedu.tensor.factors import cholesky, cholesky_inverse, identity, solve_triangular
-from flowedu.tensor.shapes import broadcast_shapes
+from flowedu.tensor.linalg.factorizations import cholesky, cholesky_inverse, identity, solve_triangular
+from flowedu.tensor.shapes.reshape_and_permute import broadcast_shapes
 
 
 def log_det(scale_tril):

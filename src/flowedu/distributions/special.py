@@ -19,7 +19,7 @@ from flowedu.core.eager.dispatch import TensorBase
 from flowedu.core.ops.promote import cast, default_float
 from flowedu.core.values.dtype import float64
 from flowedu.tensor import elementwise as E
-from flowedu.tensor.promotion import promote_types
+from flowedu.tensor.dtypes.promotion import promote_types
 
 HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
 _STIRLING_FROM = 10.0            # from here on, 8 terms of Stirling's series are exact to 2e-18

@@ -9,7 +9,7 @@ from flowedu.distributions import constraints
 from flowedu.errors import ArgumentError, UnsupportedError
 from flowedu.nn.functional import softplus
 from flowedu.tensor import elementwise as E
-from flowedu.tensor.joining import stack
+from flowedu.tensor.shapes.join_and_pad import stack
 
 
 def sum_rightmost(value, dim: int):

@@ -12,13 +12,13 @@ from flowedu.core.ops.promote import cast, default_float, is_number
 from flowedu.distributions.special import safe_log, safe_log1p
 from flowedu.errors import ArgumentError, NotATensorError
 from flowedu.tensor import Size, enable_grad
-from flowedu.tensor.creation import tensor
-from flowedu.tensor.devices import beside, use_device_of
-from flowedu.tensor.generator import default_generator
-from flowedu.tensor.limits import finfo
-from flowedu.tensor.positions import data
-from flowedu.tensor.random import normal_of, uniform_of
-from flowedu.tensor.shapes import broadcast_tensors
+from flowedu.tensor.construction.creation import tensor
+from flowedu.tensor.construction.generator import default_generator
+from flowedu.tensor.construction.random import normal_of, uniform_of
+from flowedu.tensor.devices.conversion import beside, use_device_of
+from flowedu.tensor.dtypes.numeric_limits import finfo
+from flowedu.tensor.indexing.nonzero_positions import data
+from flowedu.tensor.shapes.reshape_and_permute import broadcast_tensors
 
 euler_constant = 0.57721566490153286060                  # Euler and Mascheroni's
 

@@ -7,8 +7,8 @@ from flowedu import nn
 from flowedu.errors import ArgumentError, ShapeError
 from flowedu.nn import functional as F
 from flowedu.tensor import Tensor, no_grad
-from flowedu.tensor.joining import cat
-from flowedu.tensor.random import multinomial
+from flowedu.tensor.construction.random import multinomial
+from flowedu.tensor.shapes.join_and_pad import cat
 
 
 class CausalSelfAttention(nn.Module):

@@ -17,8 +17,8 @@ from flowedu.core.eager.tensor import attach
 from flowedu.core.values import dtype as dt
 from flowedu.errors import ArgumentError, ShapeError
 from flowedu.tensor import Tensor, empty, from_numpy, no_grad
-from flowedu.tensor import random as rng
-from flowedu.tensor.globals import shared_generator
+from flowedu.tensor.construction import random as rng
+from flowedu.tensor.global_tensors.functions import shared_generator
 
 
 def _fill(tensor: Tensor, value) -> Tensor:

@@ -1,5 +1,5 @@
 """Linear algebra of flow.linalg: matmul (also of blobs, as in OneFlow 0.4), and tensor functions."""
-from flowedu.tensor.linalg import (
+from flowedu.tensor.linalg.inverse_and_norms import (
     LinAlgError,
     cholesky,
     cholesky_ex,
@@ -35,7 +35,7 @@ from flowedu.tensor.linalg import (
     vecdot,
     vector_norm,
 )
-from flowedu.tensor.linear import matmul
+from flowedu.tensor.linalg.products import matmul
 
 __all__ = [
     "LinAlgError", "cholesky", "cholesky_ex", "cond", "cross", "det", "diagonal", "eigh", "eigvalsh", "inv",

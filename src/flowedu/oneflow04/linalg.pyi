@@ -4,7 +4,7 @@ from flowedu.core.eager.tensor import Tensor
 from flowedu.core.values.dtype import dtype
 from flowedu.errors import LinAlgError as LinAlgError
 from flowedu.tensor import return_types
-from flowedu.tensor.types import Axes, Number
+from flowedu.tensor.arguments.types import Axes, Number
 from typing import overload
 
 def cholesky(input: Tensor, *, upper: bool = False) -> Tensor:

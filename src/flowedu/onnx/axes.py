@@ -17,7 +17,7 @@ import numpy as np
 
 from flowedu.errors import ArgumentError, UnsupportedError
 from flowedu.tensor import Tensor
-from flowedu.tensor.creation import arange, from_numpy
+from flowedu.tensor.construction.creation import arange, from_numpy
 
 SHAPES = {"Reshape": (1,), "Expand": (1,), "Slice": (1, 2)}           # indices of the inputs that are sizes
 

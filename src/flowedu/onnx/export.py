@@ -22,7 +22,7 @@ from flowedu.onnx import attention, recurrent  # noqa: F401  (rules)
 from flowedu.onnx.ops import OPSET, RULES, elementwise
 from flowedu.saving.graph import forward_part
 from flowedu.tensor import Tensor, from_numpy
-from flowedu.tensor.bfloat16 import bits_of
+from flowedu.tensor.dtypes.bfloat16 import bits_of
 
 TYPES = {"float32": "FLOAT", "float64": "DOUBLE", "float16": "FLOAT16", "bfloat16": "BFLOAT16",
          "int8": "INT8",

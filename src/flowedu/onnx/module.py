@@ -11,7 +11,7 @@ from flowedu.nn.graph.graph import Graph
 from flowedu.onnx import axes as free
 from flowedu.onnx.export import model_of as of_graph
 from flowedu.tensor import Tensor, no_grad
-from flowedu.tensor.generator import fork_rng
+from flowedu.tensor.construction.generator import fork_rng
 
 Names = tuple[Sequence[str] | None, Sequence[str] | None]
 

@@ -30,7 +30,7 @@ from flowedu.fast.memory import zeros
 from flowedu.optim.clipping import ByNorm
 from flowedu.optim.group import ParamGroup
 from flowedu.tensor import Tensor, full, tensor
-from flowedu.tensor.globals import from_logical, shards
+from flowedu.tensor.global_tensors.functions import from_logical, shards
 
 _ITERABLE = "params argument given to the optimizer should be an iterable of Tensors or dicts"
 _SAME = "make the optimizer as it was made when it was saved"

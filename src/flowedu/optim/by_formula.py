@@ -17,7 +17,7 @@ from flowedu.optim import adam
 from flowedu.optim.group import ParamGroup
 from flowedu.optim.torch_form import Counting, Optimizer, no_rule, single
 from flowedu.tensor import Tensor, full
-from flowedu.tensor.creation import full_like, zeros_like
+from flowedu.tensor.construction.creation import full_like, zeros_like
 from flowedu.tensor.elementwise import maximum, where
 
 

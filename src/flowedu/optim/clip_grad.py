@@ -9,8 +9,8 @@ from flowedu.core.values.thread_state import thread_state
 from flowedu.errors import GradientError
 from flowedu.optim.clipping import ByNorm, total_norm
 from flowedu.tensor import Tensor, no_grad, tensor
-from flowedu.tensor.joining import stack
-from flowedu.tensor.reductions import vector_norm
+from flowedu.tensor.reductions.reduce import vector_norm
+from flowedu.tensor.shapes.join_and_pad import stack
 
 
 def _as_list(parameters: Tensor | Iterable[Tensor]) -> list[Tensor]:

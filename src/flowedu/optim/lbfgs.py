@@ -10,7 +10,7 @@ from flowedu.errors import ArgumentError, CallError, StateError, UnsupportedErro
 from flowedu.optim.base import Optimizer
 from flowedu.optim.line_search import Point, strong_wolfe
 from flowedu.tensor import Tensor, enable_grad, no_grad
-from flowedu.tensor.joining import cat
+from flowedu.tensor.shapes.join_and_pad import cat
 
 
 class LBFGS(Optimizer):

@@ -76,7 +76,7 @@ _NUMBERS = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2", "I64": "<i8
 
 
 def _safetensors(name: str) -> dict[str, Any]:
-    from flowedu.tensor.bfloat16 import of_bits
+    from flowedu.tensor.dtypes.bfloat16 import of_bits
     try:
         from safetensors import deserialize
     except ImportError:

@@ -23,8 +23,8 @@ from flowedu.core.values.spec import Spec
 from flowedu.errors import CheckError, CheckpointError, DeviceError, GraphError, UnsupportedError
 from flowedu.saving.state import register_saver
 from flowedu.tensor import Tensor
-from flowedu.tensor.device import device_of, place_of
-from flowedu.tensor.kept import Kept, find_kept
+from flowedu.tensor.devices.device import device_of, place_of
+from flowedu.tensor.inplace.packed_weights import Kept, find_kept
 
 TEXT = "model.mlir"
 SHORT = {dt.float32: "f32", dt.float64: "f64", dt.float16: "f16", dt.int8: "si8", dt.uint8: "ui8",

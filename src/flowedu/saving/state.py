@@ -33,8 +33,8 @@ from flowedu.saving.folder import CheckpointFileError
 from flowedu.saving.foreign import read_file, refuse_directory
 from flowedu.saving.opened import OpenFolder
 from flowedu.tensor import Tensor
-from flowedu.tensor.creation import as_tensor
-from flowedu.tensor.globals import holds_global, load_global, save_global
+from flowedu.tensor.construction.creation import as_tensor
+from flowedu.tensor.global_tensors.functions import holds_global, load_global, save_global
 
 FILE, FORMAT = "state.json", "flowedu state 1"
 _SAVERS: dict[type, Callable] = {}

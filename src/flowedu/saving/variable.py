@@ -145,7 +145,7 @@ def _as_array(value: Any, dtype: Any) -> np.ndarray | np.generic | None:
     if isinstance(value, (np.ndarray, np.generic)):
         return value
     if dtype is dt.bfloat16:
-        from flowedu.tensor.bfloat16 import bits_of
+        from flowedu.tensor.dtypes.bfloat16 import bits_of
         return bits_of(value)
     return value.numpy() if callable(getattr(value, "numpy", None)) else None
 

@@ -17,7 +17,7 @@ from flowedu.show.meta import line, meta, output_name
 from flowedu.show.plan import aligned
 from flowedu.show.profile import profile as measured
 from flowedu.show.ranks import text
-from flowedu.tensor.device import device_of
+from flowedu.tensor.devices.device import device_of
 
 
 class Where:

@@ -24,16 +24,26 @@ from flowedu.core.values import dtype as dt
 from flowedu.core.values.dtype import (
     bool_ as bool, float32, float64, get_default_dtype, int8, int16, int32, int64, uint8)
 from flowedu.errors import ArgumentError, ShapeError
-from flowedu.tensor import creation, device as devices, dims, elementwise as E, interop, joining, limits, linalg as L
-from flowedu.tensor import linear, pieces, positions, reductions as R, running, search, shapes
-from flowedu.tensor.creation import empty_like, full_like, ones_like, zeros_like
-from flowedu.tensor.devices import beside
+from flowedu.tensor import elementwise as E
+from flowedu.tensor.arguments import dims
+from flowedu.tensor.construction import creation
+from flowedu.tensor.devices import device as devices
+from flowedu.tensor.dtypes import numeric_limits
+from flowedu.tensor.interop import protocols
+from flowedu.tensor.linalg import inverse_and_norms as L
+from flowedu.tensor.shapes import join_and_pad as J
+from flowedu.tensor.indexing import nonzero_positions, sort_and_search
+from flowedu.tensor.linalg import products
+from flowedu.tensor.reductions import cumulative, reduce as R
+from flowedu.tensor.shapes import reshape_and_permute as S, split_and_flip as P
+from flowedu.tensor.construction.creation import empty_like, full_like, ones_like, zeros_like
+from flowedu.tensor.devices.conversion import beside
 from flowedu.tensor.elementwise import (
     abs, acos, acosh, asin, asinh, atan, atanh, bitwise_not as bitwise_invert, ceil, cos, cosh, exp, expm1, floor,
     isfinite, isinf, isnan, log, log1p, log2, log10, logical_not, negative, positive, reciprocal, round, signbit, sin,
     sinh, sqrt, square, tan, tanh, trunc)
-from flowedu.tensor.shapes import broadcast_shapes, mT as matrix_transpose
-from flowedu.tensor.types import Axes, Device, Number
+from flowedu.tensor.shapes.reshape_and_permute import broadcast_shapes, mT as matrix_transpose
+from flowedu.tensor.arguments.types import Axes, Device, Number
 
 __array_api_version__ = "2025.12"
 newaxis = None
@@ -65,7 +75,8 @@ def _limits(info: Callable, type: Tensor | dt.dtype) -> SimpleNamespace:
 
 
 can_cast = lambda from_, to, /: result_type(from_, to) is to
-finfo, iinfo = lambda type, /: _limits(limits.finfo, type), lambda type, /: _limits(limits.iinfo, type)
+finfo = lambda type, /: _limits(numeric_limits.finfo, type)
+iinfo = lambda type, /: _limits(numeric_limits.iinfo, type)
 astype = lambda x, dtype, /, *, copy=True, device=None: x.to(device=device or x.device, dtype=dtype, copy=copy)
 __array_namespace_info__ = lambda: SimpleNamespace(
     capabilities=lambda: {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": 8},
@@ -90,7 +101,7 @@ _filled = lambda f: lambda shape, *, dtype=None, device=None: f(shape, dtype=dty
 def _reduce(f: Callable, x: Tensor, axis: Axes | None, keepdims: builtins.bool, **options: Any) -> Tensor:
     """Call a reduction of flowedu. An empty tuple of axes means all of them there, and none in the standard."""
     if axis == ():
-        return f(shapes.unsqueeze(x, 0), 0, False, **options)
+        return f(S.unsqueeze(x, 0), 0, False, **options)
     return f(x, axis, keepdims, **options)
 
 
@@ -115,7 +126,7 @@ def _cumulate(f: Callable, initial: int, x: Tensor, axis: int | None, dtype: dt.
     axis, kind = _only_axis(axis, x), dtype or (x.dtype if x.dtype.is_floating_point else int64)
     if include_initial:
         start = [1 if i == axis % x.ndim else n for i, n in enumerate(x.shape)]
-        x = joining.cat([x.new_full(start, initial, dtype=kind), cast(x, kind)], axis)
+        x = J.cat([x.new_full(start, initial, dtype=kind), cast(x, kind)], axis)
     return f(x, axis, dtype=kind)
 
 
@@ -127,11 +138,11 @@ def _running(f: Callable, initial: int) -> Callable[..., Tensor]:
 # ---- creation
 empty, ones, zeros = map(_filled, (creation.empty, creation.ones, creation.zeros))
 full = lambda shape, fill_value, *, dtype=None, device=None: creation.full(shape, fill_value, dtype=dtype, device=device)
-from_dlpack = lambda x, /, *, device=None, copy=None: interop.from_dlpack(x, device=device, copy=copy)
+from_dlpack = lambda x, /, *, device=None, copy=None: protocols.from_dlpack(x, device=device, copy=copy)
 linspace = lambda start, stop, /, num, *, dtype=None, device=None, endpoint=True: creation.linspace(
     start, stop, num if endpoint else num + 1, dtype=dtype, device=device)[:num]
-meshgrid = lambda *arrays, indexing="xy": joining.meshgrid(*arrays, indexing=indexing)
-tril, triu = lambda x, /, *, k=0: joining.tril(x, k), lambda x, /, *, k=0: joining.triu(x, k)
+meshgrid = lambda *arrays, indexing="xy": J.meshgrid(*arrays, indexing=indexing)
+tril, triu = lambda x, /, *, k=0: J.tril(x, k), lambda x, /, *, k=0: J.triu(x, k)
 
 
 def asarray(obj: Any, /, *, dtype: dt.dtype | None = None, device: Device | None = None,
@@ -159,7 +170,7 @@ def eye(n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: dt.dtyp
     n_cols = n_rows if n_cols is None else n_cols
     k = builtins.max(-n_rows, builtins.min(k, n_cols))      # int64 holds it, and the result is the same
     rows, columns = creation.arange(n_rows, device=device), creation.arange(n_cols, device=device)
-    return cast(E.eq(shapes.unsqueeze(rows, 1) + k, columns), dtype or get_default_dtype())
+    return cast(E.eq(S.unsqueeze(rows, 1) + k, columns), dtype or get_default_dtype())
 
 
 # ---- elementwise
@@ -169,8 +180,8 @@ def eye(n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: dt.dtyp
      E.add, E.atan2, E.bitwise_and, E.bitwise_left_shift, E.bitwise_or, E.bitwise_right_shift, E.bitwise_xor,
      E.copysign, E.div, E.eq, E.floor_divide, E.gt, E.ge, E.hypot, E.lt, E.le, E.logaddexp, E.logical_and,
      E.logical_or, E.logical_xor, E.maximum, E.minimum, E.mul, E.ne, E.pow, E.remainder, E.sub))
-nextafter = _binary(lambda x1, x2: interop.alike(
-    np.nextafter(positions.data("nextafter", x1), positions.data("nextafter", x2)), x1))
+nextafter = _binary(lambda x1, x2: protocols.alike(
+    np.nextafter(nonzero_positions.data("nextafter", x1), nonzero_positions.data("nextafter", x2)), x1))
 where = lambda condition, x1, x2, /: E.where(condition, *_promoted(x1, x2))
 conj = real = lambda x, /: E.positive(x)
 imag = lambda x, /: zeros_like(x)
@@ -187,61 +198,61 @@ def clip(x: Tensor, /, min: Tensor | Number | None = None, max: Tensor | Number 
 argmax, argmin, max, mean, min = map(_reduction, (R.argmax, R.argmin, R.amax, R.mean, R.amin))
 all, any = (_reduction(lambda x, *rest, f=f: f(cast(x, bool), *rest)) for f in (E.all, E.any))
 prod, sum, std, var = _total(R.prod), _total(R.sum), _spread(R.std), _spread(R.var)
-cumulative_prod, cumulative_sum = _running(running.cumprod, 1), _running(running.cumsum, 0)
+cumulative_prod, cumulative_sum = _running(cumulative.cumprod, 1), _running(cumulative.cumsum, 0)
 count_nonzero = lambda x, /, *, axis=None, keepdims=False: _reduce(R.sum, E.ne(x, 0), axis, keepdims)
-diff = lambda x, /, *, axis=-1, n=1, prepend=None, append=None: running.diff(x, n, axis, prepend, append)
+diff = lambda x, /, *, axis=-1, n=1, prepend=None, append=None: cumulative.diff(x, n, axis, prepend, append)
 
 
 # ---- indices, order, sets
 take = lambda x, indices, /, *, axis=None: x[
     (slice(None),) * (_only_axis(axis, x) % x.ndim) + (cast(indices, int64),)]
-take_along_axis = lambda x, indices, /, *, axis=-1: joining.take_along_dim(x, cast(indices, int64) % x.shape[axis], axis)
-sort = lambda x, /, *, axis=-1, descending=False, stable=True: search.sort(x, axis, descending, stable)[0]
-argsort = lambda x, /, *, axis=-1, descending=False, stable=True: search.argsort(x, axis, descending, stable)
-isin = lambda x1, x2, /, *, invert=False: search.isin(*_promoted(x1, x2), invert=invert)
-searchsorted = lambda x1, x2, /, *, side="left", sorter=None: search.searchsorted(
+take_along_axis = lambda x, indices, /, *, axis=-1: J.take_along_dim(x, cast(indices, int64) % x.shape[axis], axis)
+sort = lambda x, /, *, axis=-1, descending=False, stable=True: sort_and_search.sort(x, axis, descending, stable)[0]
+argsort = lambda x, /, *, axis=-1, descending=False, stable=True: sort_and_search.argsort(x, axis, descending, stable)
+isin = lambda x1, x2, /, *, invert=False: sort_and_search.isin(*_promoted(x1, x2), invert=invert)
+searchsorted = lambda x1, x2, /, *, side="left", sorter=None: sort_and_search.searchsorted(
     *_promoted(x1, x2), side=side, sorter=sorter)
 unique_all_result = namedtuple("unique_all_result", "values indices inverse_indices counts")
 unique_counts_result = namedtuple("unique_counts_result", "values counts")
 unique_inverse_result = namedtuple("unique_inverse_result", "values inverse_indices")
-unique_counts = lambda x, /: unique_counts_result(*search.unique(x, return_counts=True))
-unique_inverse = lambda x, /: unique_inverse_result(*search.unique(x, return_inverse=True))
-unique_values = lambda x, /: search.unique(x)
+unique_counts = lambda x, /: unique_counts_result(*sort_and_search.unique(x, return_counts=True))
+unique_inverse = lambda x, /: unique_inverse_result(*sort_and_search.unique(x, return_inverse=True))
+unique_values = lambda x, /: sort_and_search.unique(x)
 
 
 def unique_all(x: Tensor, /) -> tuple[Tensor, ...]:
     """Return the unique elements, the index where each first occurs, the inverse indices, and the counts."""
-    values, inverse, counts = search.unique(x, True, True, True)
-    order = search.argsort(shapes.ravel(inverse))
-    return unique_all_result(values, order[running.cumsum(counts, 0) - counts], inverse, counts)
+    values, inverse, counts = sort_and_search.unique(x, True, True, True)
+    order = sort_and_search.argsort(S.ravel(inverse))
+    return unique_all_result(values, order[cumulative.cumsum(counts, 0) - counts], inverse, counts)
 
 
 def nonzero(x: Tensor, /) -> tuple[Tensor, ...]:
     """Return the indices of the elements other than 0, an array per axis; raise AxisError if 0-dim."""
     dims.real_dim(0, x.ndim, "nonzero")
-    return positions.nonzero(x, as_tuple=True)
+    return nonzero_positions.nonzero(x, as_tuple=True)
 
 
 # ---- shapes
-broadcast_arrays = lambda *arrays: tuple(shapes.broadcast_tensors(*arrays))
-broadcast_to = lambda x, /, shape: shapes.broadcast_to(x, shape)
-concat = lambda arrays, /, *, axis=0: joining.cat(
-    [shapes.ravel(x) if axis is None else x for x in _promoted(*arrays)], axis or 0)
-flip = lambda x, /, *, axis=None: pieces.flip(x, dims.dims(axis, x.ndim, "flip"))
-moveaxis = lambda x, source, destination, /: shapes.movedim(x, source, destination)
-permute_dims = lambda x, /, axes: shapes.permute(x, axes)
-repeat = lambda x, repeats, /, *, axis=None: shapes.repeat_interleave(x, repeats, axis)
-roll = lambda x, /, shift, *, axis=None: pieces.roll(x, shift, axis)
-stack = lambda arrays, /, *, axis=0: joining.stack(_promoted(*arrays), axis)
-tile = lambda x, repetitions, /: shapes.tile(x, tuple(repetitions))
-unstack = lambda x, /, *, axis=0: pieces.unbind(x, axis)
+broadcast_arrays = lambda *arrays: tuple(S.broadcast_tensors(*arrays))
+broadcast_to = lambda x, /, shape: S.broadcast_to(x, shape)
+concat = lambda arrays, /, *, axis=0: J.cat(
+    [S.ravel(x) if axis is None else x for x in _promoted(*arrays)], axis or 0)
+flip = lambda x, /, *, axis=None: P.flip(x, dims.dims(axis, x.ndim, "flip"))
+moveaxis = lambda x, source, destination, /: S.movedim(x, source, destination)
+permute_dims = lambda x, /, axes: S.permute(x, axes)
+repeat = lambda x, repeats, /, *, axis=None: S.repeat_interleave(x, repeats, axis)
+roll = lambda x, /, shift, *, axis=None: P.roll(x, shift, axis)
+stack = lambda arrays, /, *, axis=0: J.stack(_promoted(*arrays), axis)
+tile = lambda x, repetitions, /: S.tile(x, tuple(repetitions))
+unstack = lambda x, /, *, axis=0: P.unbind(x, axis)
 
 
 def expand_dims(x: Tensor, /, axis: int | tuple[int, ...] = 0) -> Tensor:
     """Return x with a new axis of size 1 at each position in `axis`, a number or a tuple."""
     axes = axis if isinstance(axis, tuple) else (axis,)
     for i in dims.dims(axes, x.ndim + len(axes), "expand_dims") if axes else ():
-        x = shapes.unsqueeze(x, i)
+        x = S.unsqueeze(x, i)
     return x
 
 
@@ -250,18 +261,18 @@ def squeeze(x: Tensor, /, axis: int | tuple[int, ...]) -> Tensor:
     axes = dims.dims(axis, x.ndim, "squeeze") if axis != () else ()
     if builtins.any(x.shape[i] != 1 for i in axes):
         raise ShapeError("squeeze: an axis has a size other than 1", got=str(tuple(x.shape)), fix="leave it out of axis")
-    return shapes.reshape(x, [n for i, n in enumerate(x.shape) if i not in axes])
+    return S.reshape(x, [n for i, n in enumerate(x.shape) if i not in axes])
 
 
 def reshape(x: Tensor, /, shape: Sequence[int], *, copy: builtins.bool | None = None) -> Tensor:
     """Return x in another shape; copy=False raises an error if the elements must be copied."""
-    y = shapes.view(x, shape) if copy is False else shapes.reshape(x, shape)
+    y = S.view(x, shape) if copy is False else S.reshape(x, shape)
     return E.clone(y) if copy else y
 
 
 # ---- linear algebra
-matmul, outer = _binary(linear.matmul), _binary(linear.outer)
-tensordot = lambda x1, x2, /, *, axes=2: _binary(lambda a, b: linear.tensordot(a, b, axes))(x1, x2)
+matmul, outer = _binary(products.matmul), _binary(products.outer)
+tensordot = lambda x1, x2, /, *, axes=2: _binary(lambda a, b: products.tensordot(a, b, axes))(x1, x2)
 
 
 def vecdot(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
@@ -273,10 +284,10 @@ def vecdot(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
 
 def solve(x1: Tensor, x2: Tensor, /) -> Tensor:
     """Return the solution x of x1 @ x = x2; x2 is a vector if it has one axis, else it contains matrices."""
-    a, b = _promoted(x1, shapes.unsqueeze(x2, 1) if x2.ndim == 1 else x2)
+    a, b = _promoted(x1, S.unsqueeze(x2, 1) if x2.ndim == 1 else x2)
     batch = broadcast_shapes(a.shape[:-2], b.shape[:-2])
-    y = L.solve(shapes.expand(a, (*batch, *a.shape[-2:])), shapes.expand(b, (*batch, *b.shape[-2:])))
-    return shapes.squeeze(y, -1) if x2.ndim == 1 else y
+    y = L.solve(S.expand(a, (*batch, *a.shape[-2:])), S.expand(b, (*batch, *b.shape[-2:])))
+    return S.squeeze(y, -1) if x2.ndim == 1 else y
 
 
 linalg = SimpleNamespace(

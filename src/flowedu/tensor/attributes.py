@@ -8,8 +8,8 @@ from flowedu.core.eager.tensor import Tensor, attach
 from flowedu.core.values.thread_state import thread_state
 from flowedu.errors import ArgumentError
 from flowedu.errors import tensors as errors
-from flowedu.tensor.device import CPU, device, device_of, place_at
-from flowedu.tensor.dims import real_dim
+from flowedu.tensor.arguments.dims import real_dim
+from flowedu.tensor.devices.device import CPU, device, device_of, place_at
 
 
 def size(self: Tensor, dim: int | None = None) -> Any:

@@ -17,14 +17,14 @@ from flowedu.core.eager.tensor import Tensor
 from flowedu.core.ops.promote import cast, default_float
 from flowedu.core.values import dtype as dt
 from flowedu.errors import ArgumentError, DTypeError, ShapeError
-from flowedu.tensor import joining as J
-from flowedu.tensor import pieces as P
-from flowedu.tensor.creation import tensor
-from flowedu.tensor.destination import finished
-from flowedu.tensor.devices import on_cpu
-from flowedu.tensor.dims import dims, move_axis, real_dim
-from flowedu.tensor.promotion import check_tensor
-from flowedu.tensor.types import Axes, Device, Placement, Sbp
+from flowedu.tensor.arguments.dims import dims, move_axis, real_dim
+from flowedu.tensor.arguments.types import Axes, Device, Placement, Sbp
+from flowedu.tensor.construction.creation import tensor
+from flowedu.tensor.construction.destination import finished
+from flowedu.tensor.devices.conversion import on_cpu
+from flowedu.tensor.dtypes.promotion import check_tensor
+from flowedu.tensor.shapes import join_and_pad as J
+from flowedu.tensor.shapes import split_and_flip as P
 
 _HALF = "the real and the imaginary part along a last axis of two"
 

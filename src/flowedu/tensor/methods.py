@@ -8,28 +8,13 @@ from flowedu.core.eager.dispatch import TensorBase, connect
 from flowedu.core.eager.tensor import Tensor, attach
 from flowedu.core.ops.promote import cast, foreign, is_number
 from flowedu.core.values import dtype as dt
-from flowedu.tensor import (
-    assignment,
-    covariance,
-    creation,
-    elementwise,
-    factors,
-    indexing,
-    joining,
-    least_squares,
-    linalg,
-    linear,
-    pieces,
-    positions,
-    printing,
-    random,
-    reductions,
-    running,
-    scatters,
-    search,
-    shapes,
-)
-from flowedu.tensor.types import Number
+from flowedu.tensor import elementwise, printing
+from flowedu.tensor.arguments.types import Number
+from flowedu.tensor.construction import creation, random
+from flowedu.tensor.indexing import gather_scatter, getitem, nonzero_positions, setitem, sort_and_search
+from flowedu.tensor.linalg import factorizations, inverse_and_norms, least_squares, products
+from flowedu.tensor.reductions import covariance, cumulative, reduce
+from flowedu.tensor.shapes import join_and_pad, reshape_and_permute, split_and_flip
 
 METHODS = {
     elementwise: """exp expm1 exp2 log log1p log2 log10 sqrt rsqrt reciprocal sin cos tan asin acos atan sinh cosh tanh
@@ -41,24 +26,24 @@ METHODS = {
         not_equal less less_equal greater greater_equal logical_and logical_or logical_xor logical_not bitwise_and
         bitwise_or bitwise_xor bitwise_not bitwise_left_shift bitwise_right_shift isnan isinf isfinite isposinf isneginf
         isclose equal allclose any all count_nonzero""",
-    reductions: "sum prod mean nansum nanmean amax amin aminmax argmax argmin max min var std logsumexp norm renorm",
-    running: "cumsum cumprod cummax cummin logcumsumexp diff",
-    shapes: """reshape view view_as reshape_as flatten ravel unflatten squeeze unsqueeze permute transpose swapaxes
-        swapdims t adjoint movedim moveaxis expand expand_as broadcast_to repeat tile repeat_interleave contiguous
-        type_as""",
-    pieces: """narrow select split chunk tensor_split unbind unfold diagonal as_strided flip fliplr flipud roll rot90
-        hsplit vsplit dsplit""",
-    joining: "tril triu diag diagflat diag_embed take_along_dim",
-    linear: "matmul mm bmm mv dot vdot inner outer ger addmm addmv addr baddbmm addbmm kron cross trace matrix_power",
-    linalg: "inverse det",
-    factors: "cholesky_inverse cholesky_solve triangular_solve",
+    reduce: "sum prod mean nansum nanmean amax amin aminmax argmax argmin max min var std logsumexp norm renorm",
+    cumulative: "cumsum cumprod cummax cummin logcumsumexp diff",
+    reshape_and_permute: """reshape view view_as reshape_as flatten ravel unflatten squeeze unsqueeze permute
+        transpose swapaxes swapdims t adjoint movedim moveaxis expand expand_as broadcast_to repeat tile
+        repeat_interleave contiguous type_as""",
+    split_and_flip: """narrow select split chunk tensor_split unbind unfold diagonal as_strided flip fliplr
+        flipud roll rot90 hsplit vsplit dsplit""",
+    join_and_pad: "tril triu diag diagflat diag_embed take_along_dim",
+    products: "matmul mm bmm mv dot vdot inner outer ger addmm addmv addr baddbmm addbmm kron cross trace matrix_power",
+    inverse_and_norms: "inverse det",
+    factorizations: "cholesky_inverse cholesky_solve triangular_solve",
     least_squares: "logdet matrix_exp pinverse",
     covariance: "cov corrcoef",
-    search: """sort argsort msort topk kthvalue median mode quantile masked_select unique
+    sort_and_search: """sort argsort msort topk kthvalue median mode quantile masked_select unique
         unique_consecutive bincount histc isin in_top_k""",
-    positions: "nonzero argwhere",
-    scatters: """gather scatter scatter_add scatter_reduce index_select take index_add index_copy index_fill index_put
-        index_reduce put masked_fill masked_scatter select_scatter slice_scatter""",
+    nonzero_positions: "nonzero argwhere",
+    gather_scatter: """gather scatter scatter_add scatter_reduce index_select take index_add index_copy
+        index_fill index_put index_reduce put masked_fill masked_scatter select_scatter slice_scatter""",
     creation: "new_tensor new_full new_zeros new_ones new_empty",
     random: "bernoulli multinomial",
 }
@@ -82,7 +67,7 @@ def softmax(self: Tensor, dim: int | None = None, dtype: dt.dtype | None = None)
         dim: axis of the sum; default: 0 for 0, 1, or 3 axes, else 1.
         dtype: dtype to convert the input to first; default: None, keep its dtype.
     """
-    return reductions.softmax(self, dim, dtype)
+    return reduce.softmax(self, dim, dtype)
 
 
 def log_softmax(self: Tensor, dim: int | None = None, dtype: dt.dtype | None = None) -> Tensor:
@@ -92,17 +77,17 @@ def log_softmax(self: Tensor, dim: int | None = None, dtype: dt.dtype | None = N
         dim: axis of the sum; default: 0 for 0, 1, or 3 axes, else 1.
         dtype: dtype to convert the input to first; default: None, keep its dtype.
     """
-    return reductions.log_softmax(self, dim, dtype)
+    return reduce.log_softmax(self, dim, dtype)
 
 
-TABLE |= {"where": where, "softmax": softmax, "log_softmax": log_softmax, "mT": property(shapes.mT),
-          "H": property(shapes.adjoint),
-          "__getitem__": indexing.getitem, "__setitem__": assignment.setitem,
+TABLE |= {"where": where, "softmax": softmax, "log_softmax": log_softmax,
+          "mT": property(reshape_and_permute.mT), "H": property(reshape_and_permute.adjoint),
+          "__getitem__": getitem.getitem, "__setitem__": setitem.setitem,
           "__repr__": printing.tensor_repr,
     "__format__": printing.tensor_format, "__contains__": lambda self, x: bool((self == x).any())}
 
 
-TABLE |= {"cholesky": factors.old_cholesky, "qr": factors.old_qr, "svd": factors.old_svd,
+TABLE |= {"cholesky": factorizations.old_cholesky, "qr": factorizations.old_qr, "svd": factorizations.old_svd,
           "slogdet": least_squares.old_slogdet}
 
 
@@ -157,7 +142,7 @@ attach(Tensor, TABLE)
 
 
 def _matmul(a: Any, b: Any) -> Any:
-    return linear.matmul(a, b) if isinstance(a, Tensor) and isinstance(b, Tensor) else \
+    return products.matmul(a, b) if isinstance(a, Tensor) and isinstance(b, Tensor) else \
         foreign("matmul", a, b)
 
 

@@ -12,20 +12,20 @@ from flowedu.tensor import Tensor, empty, from_numpy, full, grad, no_grad, tenso
 
 # chapter 5: tensors
 from flowedu.tensor import return_types
-from flowedu.tensor.creation import (
+from flowedu.tensor.construction.creation import (
     BFloat16Tensor, BoolTensor, ByteTensor, CharTensor, DoubleTensor, FloatTensor, HalfTensor, IntTensor,
     LongTensor, ShortTensor, arange, as_tensor, empty_like, eye, full_like, linspace, logspace, ones,
     ones_like, zeros, zeros_like
 )
 from flowedu.core.values.dtype import bfloat16, get_default_dtype, set_default_dtype
-from flowedu.tensor.limits import finfo, iinfo
-from flowedu.tensor.device import device
-from flowedu.tensor.devices import to
+from flowedu.tensor.dtypes.numeric_limits import finfo, iinfo
+from flowedu.tensor.devices.device import device
+from flowedu.tensor.devices.conversion import to
 from flowedu.tensor import (
     Size, enable_grad, from_dlpack, inference_mode, is_grad_enabled, is_inference_mode_enabled,
     set_grad_enabled
 )
-from flowedu.tensor.memory_format import (
+from flowedu.tensor.devices.memory_format import (
     channels_last, channels_last_3d, contiguous_format, memory_format, preserve_format)
 from flowedu.tensor.elementwise import (
     abs, absolute, acos, acosh, add, addcdiv, addcmul, all, allclose, any, arccos, arccosh, arcsin, arcsinh,
@@ -40,54 +40,62 @@ from flowedu.tensor.elementwise import (
     round, rsqrt, rsub, selu, sgn, sigmoid, sign, signbit, silu, sin, sinc, sinh, softplus, softsign, sqrt,
     square, sub, subtract, tan, tanh, true_divide, trunc, where, xlogy
 )
-from flowedu.tensor.reductions import (
+from flowedu.tensor.reductions.reduce import (
     amax, amin, aminmax, argmax, argmin, log_softmax, logsumexp, max, mean, min, nanmean, nansum, norm, prod,
     renorm, softmax, std, std_mean, sum, var, var_mean
 )
-from flowedu.tensor.running import cummax, cummin, cumprod, cumsum, diff, logcumsumexp, trapezoid
-from flowedu.tensor.shapes import (
+from flowedu.tensor.reductions.cumulative import (
+    cummax,
+    cummin,
+    cumprod,
+    cumsum,
+    diff,
+    logcumsumexp,
+    trapezoid,
+)
+from flowedu.tensor.shapes.reshape_and_permute import (
     adjoint, atleast_1d, atleast_2d, atleast_3d, broadcast_shapes, broadcast_tensors, broadcast_to, expand,
     flatten, movedim, moveaxis, permute, ravel, repeat_interleave, reshape, squeeze, swapaxes, swapdims, t,
     tile, transpose, unflatten, unsqueeze, view
 )
-from flowedu.tensor.pieces import (
+from flowedu.tensor.shapes.split_and_flip import (
     as_strided, chunk, diagonal, dsplit, flip, fliplr, flipud, hsplit, narrow, roll, rot90, select, split,
     tensor_split, unbind, unfold, vsplit
 )
-from flowedu.tensor.joining import (
+from flowedu.tensor.shapes.join_and_pad import (
     block_diag, cartesian_prod, cat, cat as concat, column_stack, concatenate, diag, diag_embed, diagflat,
     dstack, hstack, meshgrid, pad, row_stack, stack, take_along_dim, tril, triu, vander, vstack
 )
-from flowedu.tensor.places import combinations, tril_indices, triu_indices
-from flowedu.tensor.linear import (
+from flowedu.tensor.indexing.index_lists import combinations, tril_indices, triu_indices
+from flowedu.tensor.linalg.products import (
     addbmm, addmm, addmv, addr, baddbmm, bmm, cdist, chain_matmul, cross, dot, ger, inner, kron, matmul,
     matrix_power, mm, mv, outer, tensordot, trace, vdot
 )
-from flowedu.tensor.linalg import det, inv as inverse
-from flowedu.tensor.factors import (
+from flowedu.tensor.linalg.inverse_and_norms import det, inv as inverse
+from flowedu.tensor.linalg.factorizations import (
     cholesky_inverse, cholesky_solve, old_cholesky as cholesky, old_qr as qr, old_svd as svd,
     triangular_solve
 )
-from flowedu.tensor.least_squares import logdet, matrix_exp, old_slogdet as slogdet, pinverse
-from flowedu.tensor.covariance import corrcoef, cov
-from flowedu.tensor.einsum import einsum
-from flowedu.tensor.positions import argwhere, nonzero
-from flowedu.tensor.search import (
+from flowedu.tensor.linalg.least_squares import logdet, matrix_exp, old_slogdet as slogdet, pinverse
+from flowedu.tensor.reductions.covariance import corrcoef, cov
+from flowedu.tensor.linalg.einsum import einsum
+from flowedu.tensor.indexing.nonzero_positions import argwhere, nonzero
+from flowedu.tensor.indexing.sort_and_search import (
     argsort, bincount, bucketize, histc, isin, kthvalue, masked_select, median, mode, msort,
     quantile, searchsorted, sort, topk, unique, unique_consecutive
 )
-from flowedu.tensor.scatters import (
+from flowedu.tensor.indexing.gather_scatter import (
     gather, index_add, index_copy, index_fill, index_put, index_select, masked_fill, masked_scatter, scatter,
     scatter_add, scatter_reduce, select_scatter, slice_scatter, take
 )
-from flowedu.tensor.generator import (
+from flowedu.tensor.construction.generator import (
     Generator, default_generator, fork_rng, get_rng_state, initial_seed, manual_seed, seed, set_rng_state)
-from flowedu.tensor.random import (
+from flowedu.tensor.construction.random import (
     bernoulli, multinomial, normal, poisson, rand, rand_like, randint, randint_like, randn, randn_like,
     randperm
 )
-from flowedu.tensor.inplace_methods import zero_, zero_ as zeros_
-from flowedu.tensor.windows import (
+from flowedu.tensor.inplace.methods import zero_, zero_ as zeros_
+from flowedu.tensor.construction.windows import (
     bartlett_window,
     blackman_window,
     hamming_window,
@@ -95,12 +103,12 @@ from flowedu.tensor.windows import (
     kaiser_window,
 )
 from flowedu.tensor.printing import set_printoptions
-from flowedu.tensor.questions import is_floating_point, is_nonzero, is_tensor, numel
+from flowedu.tensor.predicates import is_floating_point, is_nonzero, is_tensor, numel
 from flowedu.core.ops.promote import result_type
-from flowedu.tensor.promotion import can_cast, promote_types
+from flowedu.tensor.dtypes.promotion import can_cast, promote_types
 
 # chapter 6: several devices
-from flowedu.tensor.globals import global_to_global, local_to_global, to_global, to_local
+from flowedu.tensor.global_tensors.functions import global_to_global, local_to_global, to_global, to_local
 
 float = float32
 double = float64

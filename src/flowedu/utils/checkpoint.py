@@ -15,8 +15,8 @@ from typing import Any
 from flowedu.autograd.graph import saved_tensors_hooks
 from flowedu.errors import ArgumentError, GradientError
 from flowedu.tensor import Tensor
-from flowedu.tensor.generator import get_rng_state, set_rng_state
-from flowedu.tensor.modes import enable_grad, is_grad_enabled
+from flowedu.tensor.construction.generator import get_rng_state, set_rng_state
+from flowedu.tensor.gradients.grad_mode import enable_grad, is_grad_enabled
 
 
 class _Recomputation:

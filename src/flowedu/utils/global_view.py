@@ -10,8 +10,8 @@ from flowedu.core.sbp.ranks import current
 from flowedu.core.values.thread_state import during, thread_state
 from flowedu.errors import CallError, CheckError
 from flowedu.tensor import Tensor
-from flowedu.tensor.destination import Spread
-from flowedu.tensor.globals import holds_global, tree_of
+from flowedu.tensor.construction.destination import Spread
+from flowedu.tensor.global_tensors.functions import holds_global, tree_of
 
 
 def to_global(input, placement=None, sbp=None, warn_on_non_tensor_leaf: bool = True):

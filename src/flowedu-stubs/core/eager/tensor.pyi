@@ -6,12 +6,12 @@ from flowedu.core.eager.dispatch import Slots, TensorBase
 from flowedu.core.values.dtype import dtype as _dtype
 from flowedu.core.values.size import Size as Size
 from flowedu.tensor import return_types
-from flowedu.tensor.device import device as _device
-from flowedu.tensor.generator import Generator
-from flowedu.tensor.hooks import Handle
-from flowedu.tensor.interop import UntypedStorage
-from flowedu.tensor.memory_format import memory_format
-from flowedu.tensor.types import Axes, Device, Index, Number, Placement, Sbp, Sizes
+from flowedu.tensor.arguments.types import Axes, Device, Index, Number, Placement, Sbp, Sizes
+from flowedu.tensor.construction.generator import Generator
+from flowedu.tensor.devices.device import device as _device
+from flowedu.tensor.devices.memory_format import memory_format
+from flowedu.tensor.gradients.hooks import Handle
+from flowedu.tensor.interop.protocols import UntypedStorage
 from typing import Any, Literal, SupportsIndex, overload
 
 class LazyGrad:
@@ -223,7 +223,7 @@ class Tensor(TensorBase, metaclass=TensorType):
     def ceil_(self) -> Tensor: """Write the result of `ceil` into the tensor and return it."""
     def char(self) -> Tensor: """Convert to int8; return the tensor itself if it has this dtype."""
     def check_meta_consistency(*args: Any, **kwargs: Any) -> _bool:
-        """See help(flowedu.tensor.global_creation.check_meta_consistency)."""
+        """See help(flowedu.tensor.global_tensors.creation.check_meta_consistency)."""
     def cholesky(input, upper: _bool = False) -> Tensor: """Return flow.linalg.cholesky(input, upper=upper)."""
     def cholesky_inverse(input, upper: _bool = False) -> Tensor: """Return the inverse of A from its Cholesky factor."""
     def cholesky_solve(input, input2: Tensor, upper: _bool = False) -> Tensor: """Return X with A @ X = input."""
@@ -370,7 +370,7 @@ class Tensor(TensorBase, metaclass=TensorType):
     def ger(input, vec2: Tensor) -> Tensor: """Return the products of all pairs of elements of two vectors."""
     def get_device(self) -> _int: """Return the index of the GPU, or -1 for the CPU."""
     def global_to_global(*args: Any, **kwargs: Any) -> Tensor:
-        """See help(flowedu.tensor.global_creation.global_to_global)."""
+        """See help(flowedu.tensor.global_tensors.creation.global_to_global)."""
     @property
     def grad_fn(self) -> Any: """The recorded call that computed this tensor; None for leaves."""
     def greater(input, other: Tensor | Number) -> Tensor: """Return input > other, as a bool for each element."""
@@ -487,7 +487,7 @@ class Tensor(TensorBase, metaclass=TensorType):
     def lgamma_(self, *args: Any, **kwargs: Any) -> Tensor:
         """Write the result of `lgamma` into the tensor and return it."""
     def local_to_global(*args: Any, **kwargs: Any) -> Tensor:
-        """See help(flowedu.tensor.global_creation.local_to_global)."""
+        """See help(flowedu.tensor.global_tensors.creation.local_to_global)."""
     def log(input) -> Tensor: """Return the natural logarithm of x, for each element."""
     def log10(input) -> Tensor: """Return the logarithm of x to base 10, for each element."""
     def log10_(self, *args: Any, **kwargs: Any) -> Tensor: """Write the result of `log10` into the tensor and return it."""

@@ -64,7 +64,7 @@ cdef class TapeNode:                     # one call on the tape
     cdef list more_versions
     cdef public list grads           # filled during backward
     cdef bint needed, wanted         # needed: leads to a target; wanted: needed, or outputs one
-    cdef public object hooks         # None, or a dict (tensor/hooks.py)
+    cdef public object hooks         # None, or a dict (tensor/gradients/hooks.py)
     cdef public object line          # source line, in anomaly mode and for ops without a gradient
     cdef object __weakref__
     cpdef int slot(self, int i)

@@ -1,5 +1,5 @@
-# Chapter 2: in-place writes to memory (part of dispatch.pyx). tensor/inplace.py updates autograd
-# histories; tensor/writing.pyx computes an op in the memory of an input.
+# Chapter 2: in-place writes to memory (part of dispatch.pyx). tensor/inplace/history.py updates
+# autograd histories; tensor/inplace/writing.pyx computes an op in the memory of an input.
 
 cdef raise_readonly(what):
     raise errors.read_only(what)

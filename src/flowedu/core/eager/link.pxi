@@ -2,7 +2,7 @@
 #
 # The history of a view is the call of its view op on its parent, recorded when the view is made. An
 # in-place write changes the history of the base and increments base.epoch, which makes its views
-# stale. The next use of a stale view records the view op again (tensor/writing.pyx).
+# stale. The next use of a stale view records the view op again (tensor/inplace/writing.pyx).
 
 @cython.freelist(64)
 cdef class Link:

@@ -4,7 +4,7 @@
 cdef class TapeNode:
     """One recorded call: its op, the nodes of its inputs, and the values saved for its rules.
 
-    Users see it as `grad_fn`. tensor/node_names.py and tensor/hooks.py implement its methods.
+    Users see it as `grad_fn`. Its methods are in node_names.py and hooks.py of tensor/gradients/.
     """
 
     @property

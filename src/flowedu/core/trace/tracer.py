@@ -37,7 +37,7 @@ def grad_name(node: Node) -> str:
 
 
 def type_name(op: Op) -> str:
-    """Return the name of an op in a graph. tensor/node_names.py replaces it by OneFlow's."""
+    """Return the name of an op in a graph. gradients/node_names.py replaces it by OneFlow's."""
     return extensions.op_type_name(op) if extensions.op_type_name else op.name
 
 

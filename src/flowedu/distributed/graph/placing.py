@@ -18,7 +18,7 @@ from flowedu.core.sbp.sbp import split_axis
 from flowedu.core.values.place import Place
 from flowedu.errors import ArgumentError, UnsupportedError
 from flowedu.ops.hint import distribute_hint as HINT
-from flowedu.tensor.joining import cat
+from flowedu.tensor.shapes.join_and_pad import cat
 
 
 class Placing(OneDevice):
@@ -27,7 +27,7 @@ class Placing(OneDevice):
     Attributes:
         sources: {input or variable: the GlobalLayout of its global tensor}.
         apart: local values that may differ from rank to rank.
-        made: tensors that `build` itself created from constants (tensor/destination.py).
+        made: tensors that `build` itself created from constants (tensor/construction/destination.py).
         local: results of creation functions that `build` called without a placement, and values computed from
             them. to_global accepts them, but an op with global tensors does not.
         active: True after the first use of a global tensor.

@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from flowedu import Tensor
-from flowedu.tensor.promotion import check_tensor
+from flowedu.tensor.dtypes.promotion import check_tensor
 
 NAMES = """abs_ acos_ acosh_ addmv_ arccos_ arccosh_ arcsin_ arcsinh_ arctan_ arctanh_ asin_ asinh_ atan_ atanh_ ceil_
     clamp_ clamp_max_ clamp_min_ clip_ cos_ cosh_ deg2rad_ detach_ erf_ erfc_ exp2_ exp_ expm1_ fill_ fix_ floor_ frac_

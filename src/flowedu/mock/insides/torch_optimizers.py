@@ -15,7 +15,7 @@ from flowedu.optim.clipping import ByNorm
 from flowedu.optim.group import ParamGroup
 from flowedu.optim.torch_form import Counting, Optimizer, no_rule
 from flowedu.tensor import Tensor
-from flowedu.tensor.creation import zeros_like
+from flowedu.tensor.construction.creation import zeros_like
 
 __all__ = ["ASGD", "LBFGS", "SGD", "Adadelta", "Adagrad", "Adam", "AdamW", "Adamax", "NAdam", "Optimizer",
            "RAdam", "RMSprop", "Rprop"]

@@ -18,16 +18,16 @@ from flowedu.mock.insides.torch_in_place import *  # noqa: F403
 from flowedu.mock.insides.torch_tensors import *  # noqa: F403
 from flowedu.saving import saver_for
 from flowedu.saving.packed import pack_file
-from flowedu.tensor.creation import eye, ones, ones_like, zeros, zeros_like  # noqa: F401
+from flowedu.tensor.construction.creation import eye, ones, ones_like, zeros, zeros_like  # noqa: F401
 from flowedu.tensor.elementwise import clamp, clip, where  # noqa: F401
-from flowedu.tensor.joining import cat as concat  # noqa: F401
-from flowedu.tensor.joining import diag, stack, tril, triu  # noqa: F401
-from flowedu.tensor.linear import matmul  # noqa: F401
-from flowedu.tensor.linear import mm as spmm  # noqa: F401
-from flowedu.tensor.positions import argwhere, nonzero  # noqa: F401
-from flowedu.tensor.scatters import gather, masked_fill  # noqa: F401
-from flowedu.tensor.search import argsort, sort  # noqa: F401
-from flowedu.tensor.shapes import flatten, reshape, squeeze, swapaxes, transpose  # noqa: F401
+from flowedu.tensor.indexing.gather_scatter import gather, masked_fill  # noqa: F401
+from flowedu.tensor.indexing.nonzero_positions import argwhere, nonzero  # noqa: F401
+from flowedu.tensor.indexing.sort_and_search import argsort, sort  # noqa: F401
+from flowedu.tensor.linalg.products import matmul  # noqa: F401
+from flowedu.tensor.linalg.products import mm as spmm  # noqa: F401
+from flowedu.tensor.shapes.join_and_pad import cat as concat  # noqa: F401
+from flowedu.tensor.shapes.join_and_pad import diag, stack, tril, triu  # noqa: F401
+from flowedu.tensor.shapes.reshape_and_permute import flatten, reshape, squeeze, swapaxes, transpose  # noqa: F401
 
 # Libraries use these in tables at import. Using one in flowedu raises an error that suggests a dtype.
 uint16, uint32, uint64 = map(np.dtype, (np.uint16, np.uint32, np.uint64))

@@ -17,7 +17,7 @@ from flowedu.core.values.dtype import HALVES
 from flowedu.core.values.thread_state import register_fields, thread_state
 from flowedu.errors import ArgumentError, DeviceError, DTypeError
 from flowedu.nn.amp.lists import AS_FIRST, MIXED, NARROW, WIDE
-from flowedu.tensor import device
+from flowedu.tensor.devices import device
 
 register_fields(amp=None)             # f(op, inputs): the inputs in the dtypes that the op computes in
 

@@ -20,5 +20,5 @@ from flowedu.nn.functional.sampling import affine_grid, grid_sample
 from flowedu.nn.functional.unpool import max_unpool1d, max_unpool2d, max_unpool3d
 from flowedu.nn.functional.upsampling import *
 from flowedu.nn.functional.windows import *
-from flowedu.tensor.joining import pad
-from flowedu.tensor.search import one_hot
+from flowedu.tensor.shapes.join_and_pad import pad
+from flowedu.tensor.indexing.sort_and_search import one_hot

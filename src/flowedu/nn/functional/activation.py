@@ -16,9 +16,9 @@ from flowedu.ops.argmax import argmax
 from flowedu.ops.order import range as range_op
 from flowedu.tensor import Tensor
 from flowedu.tensor import elementwise as E
-from flowedu.tensor.devices import use_device_of
-from flowedu.tensor.inplace import compute_into
-from flowedu.tensor.promotion import in_float
+from flowedu.tensor.devices.conversion import use_device_of
+from flowedu.tensor.dtypes.promotion import in_float
+from flowedu.tensor.inplace.history import compute_into
 
 _INPUT = "Args:\n    input: floating tensor of any shape."
 _ARGS = f"{_INPUT}\n    inplace: write the result into the memory of the input."
@@ -137,7 +137,7 @@ def rrelu(input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, trainin
                             got=f"lower={lower}, upper={upper}", fix="swap the two")
     if not training:
         return leaky_relu(input, (lower + upper) / 2, inplace)
-    from flowedu.tensor.random import uniform_of
+    from flowedu.tensor.construction.random import uniform_of
     slope = uniform_of(tuple(input.shape), input.dtype, lower, upper)
     return put("rrelu", lambda x: activations.leaky_relu.call((x, slope), ()), input, inplace)
 
@@ -375,7 +375,7 @@ def gumbel_softmax(logits: Tensor, tau: float = 1.0, *, hard: bool = False, eps:
     """
     inert("nn.functional.gumbel_softmax(eps)", eps, 1e-10, "the noise is finite without it")
     check_floats("gumbel_softmax", logits)
-    from flowedu.tensor.random import uniform_of
+    from flowedu.tensor.construction.random import uniform_of
     with use_device_of(logits):
         # 1e-38 underflows in 16 bits, so a draw of 0 would give infinite noise.
         u = uniform_of(tuple(logits.shape), dt.float32 if logits.dtype in dt.HALVES else logits.dtype, 0, 1)

@@ -20,8 +20,8 @@ from flowedu.ops import attention as attention_ops
 from flowedu.ops.order import range as range_op
 from flowedu.tensor import Tensor
 from flowedu.tensor import elementwise as E
-from flowedu.tensor.device import place_at
-from flowedu.tensor.devices import beside
+from flowedu.tensor.devices.conversion import beside
+from flowedu.tensor.devices.device import place_at
 
 
 def causal_mask(rows: int, columns: int) -> Tensor:

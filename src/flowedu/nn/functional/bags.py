@@ -11,10 +11,10 @@ from flowedu.nn.functional.dense import embedding
 from flowedu.ops.checks import require_range
 from flowedu.tensor import Tensor
 from flowedu.tensor import elementwise as E
-from flowedu.tensor.creation import arange, full, zeros
-from flowedu.tensor.devices import use_device_of
-from flowedu.tensor.scatters import gather, index_add, scatter_reduce
-from flowedu.tensor.search import searchsorted
+from flowedu.tensor.construction.creation import arange, full, zeros
+from flowedu.tensor.devices.conversion import use_device_of
+from flowedu.tensor.indexing.gather_scatter import gather, index_add, scatter_reduce
+from flowedu.tensor.indexing.sort_and_search import searchsorted
 
 MODES = ("sum", "mean", "max")
 

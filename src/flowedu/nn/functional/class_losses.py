@@ -21,7 +21,7 @@ from flowedu.ops.scatter import dim_gather
 from flowedu.ops.softmax import softmax_cross_entropy
 from flowedu.tensor import Tensor
 from flowedu.tensor import elementwise as E
-from flowedu.tensor.devices import use_device_of
+from flowedu.tensor.devices.conversion import use_device_of
 
 
 def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, ignore_index: int = -100,

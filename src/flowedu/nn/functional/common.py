@@ -10,7 +10,7 @@ from flowedu.core.ops.promote import scalar
 from flowedu.core.ops.value import Value
 from flowedu.errors import ArgumentError, DTypeError
 from flowedu.tensor import Tensor
-from flowedu.tensor.promotion import check_tensor
+from flowedu.tensor.dtypes.promotion import check_tensor
 
 # ---- types of the signatures in this folder
 # One int per axis, or two for (before, after).

@@ -11,7 +11,7 @@ from flowedu.errors import DTypeError, ShapeError
 from flowedu.nn.functional.common import ValueT, check_floats, reduced
 from flowedu.ops.ctc import ctc_loss as ctc_loss_op
 from flowedu.tensor import Tensor, from_numpy, tensor
-from flowedu.tensor.devices import beside
+from flowedu.tensor.devices.conversion import beside
 
 
 def ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: Tensor | Sequence[int],

@@ -20,7 +20,7 @@ from flowedu.ops import index
 from flowedu.ops.index import gather_grad
 from flowedu.tensor import Tensor, no_grad
 from flowedu.tensor import elementwise as E
-from flowedu.tensor.devices import use_device_of
+from flowedu.tensor.devices.conversion import use_device_of
 
 # Global variables, for the fastest calls (see common.py).
 _MATMUL, _ADD = matmul_ops.matmul, elementwise.add

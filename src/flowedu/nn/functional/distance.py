@@ -10,9 +10,9 @@ from flowedu.nn.functional.common import check_floats, check_tensor, reduced, ti
 from flowedu.ops.softmax import sigmoid_cross_entropy
 from flowedu.tensor import Tensor
 from flowedu.tensor import elementwise as E
-from flowedu.tensor.dims import one_dim, reshaped
-from flowedu.tensor.promotion import check_rank
-from flowedu.tensor.reductions import vector_norm
+from flowedu.tensor.arguments.dims import one_dim, reshaped
+from flowedu.tensor.dtypes.promotion import check_rank
+from flowedu.tensor.reductions.reduce import vector_norm
 
 
 def _sum(x: Tensor, dim: int, keepdim: bool = False) -> Tensor:

@@ -11,9 +11,9 @@ from flowedu.nn.functional.common import check_tensor
 from flowedu.ops import random
 from flowedu.ops.random import random_mask_like
 from flowedu.tensor import Tensor
-from flowedu.tensor.devices import use_device_of
-from flowedu.tensor.generator import Generator, draw
-from flowedu.tensor.inplace import compute_into
+from flowedu.tensor.construction.generator import Generator, draw
+from flowedu.tensor.devices.conversion import use_device_of
+from flowedu.tensor.inplace.history import compute_into
 
 
 def _check_p(what: str, p: float) -> None:

@@ -8,9 +8,9 @@ from flowedu.nn.functional.common import Ints, check_floats, check_tensor, reduc
 from flowedu.ops.checks import require_range
 from flowedu.tensor import Tensor
 from flowedu.tensor import elementwise as E
-from flowedu.tensor.creation import arange
-from flowedu.tensor.devices import use_device_of
-from flowedu.tensor.scatters import gather
+from flowedu.tensor.construction.creation import arange
+from flowedu.tensor.devices.conversion import use_device_of
+from flowedu.tensor.indexing.gather_scatter import gather
 
 
 def _rows(what: str, input: Tensor, target: Tensor, shape: Ints) -> tuple[Tensor, Tensor]:

@@ -20,8 +20,8 @@ from flowedu.nn.functional.common import Ints, ValueT, check_floats, reshaped, t
 from flowedu.ops import norm as norm_ops
 from flowedu.ops.bounds import clamp_min
 from flowedu.tensor import Tensor, no_grad
-from flowedu.tensor.devices import use_device_of
-from flowedu.tensor.writing import bump, try_into
+from flowedu.tensor.devices.conversion import use_device_of
+from flowedu.tensor.inplace.writing import bump, try_into
 
 
 def _filled(n: int | Ints, value: float, dtype: dt.dtype) -> Any:
@@ -324,7 +324,7 @@ def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -
         dim: axis of the vectors.
         eps: lower limit of the norm.
     """
-    from flowedu.tensor.reductions import vector_norm
+    from flowedu.tensor.reductions.reduce import vector_norm
     check_floats("normalize", input)
     norm = vector_norm(input, p, dim, True)
     return input / clamp_min(norm, float(eps))

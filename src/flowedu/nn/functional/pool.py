@@ -23,8 +23,8 @@ from flowedu.ops.pool import avg_pool2d as avg_pool2d_op
 from flowedu.ops.pool import max_pool2d as max_pool2d_op
 from flowedu.ops.scatter import dim_gather
 from flowedu.tensor import Tensor
-from flowedu.tensor.devices import use_device_of
-from flowedu.tensor.joining import pad as _pad
+from flowedu.tensor.devices.conversion import use_device_of
+from flowedu.tensor.shapes.join_and_pad import pad as _pad
 
 
 def batched(what: str, input: Tensor, n: int, no_channels: bool = False) -> tuple[Tensor, bool]:

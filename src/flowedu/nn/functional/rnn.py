@@ -19,7 +19,7 @@ from flowedu.ops.order import range as range_op
 from flowedu.ops.recurrent import gru, lstm, rnn
 from flowedu.tensor import Tensor
 from flowedu.tensor import elementwise as E
-from flowedu.tensor.device import place_at
+from flowedu.tensor.devices.device import place_at
 
 GATES = {"RNN_TANH": 1, "RNN_RELU": 1, "LSTM": 4, "GRU": 3}
 _GATED = {"LSTM": lstm, "GRU": gru}

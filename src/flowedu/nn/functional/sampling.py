@@ -23,7 +23,7 @@ from flowedu.ops.order import range as range_op
 from flowedu.ops.scatter import dim_gather
 from flowedu.tensor import Tensor
 from flowedu.tensor import elementwise as E
-from flowedu.tensor.devices import use_device_of
+from flowedu.tensor.devices.conversion import use_device_of
 
 
 def _line(n: int, corners: bool, dtype: dt.dtype) -> Tensor:

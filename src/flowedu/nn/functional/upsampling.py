@@ -16,7 +16,7 @@ from flowedu.ops.order import range as range_op
 from flowedu.ops.resize import NEARLY, resize2d
 from flowedu.tensor import Tensor
 from flowedu.tensor import elementwise as E
-from flowedu.tensor.devices import use_device_of
+from flowedu.tensor.devices.conversion import use_device_of
 
 _AXES = {"nearest": (1, 2, 3), "nearest-exact": (1, 2, 3), "linear": (1,), "bilinear": (2,),
          "trilinear": (3,), "bicubic": (2,), "area": (1, 2, 3)}

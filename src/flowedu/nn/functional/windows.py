@@ -11,7 +11,7 @@ from flowedu.errors import ShapeError
 from flowedu.nn.functional.common import Ints, check_tensor, ints, reshaped
 from flowedu.ops.strided import unfold as unfold_op
 from flowedu.tensor import Tensor
-from flowedu.tensor.joining import pad
+from flowedu.tensor.shapes.join_and_pad import pad
 
 
 def windows_of(x: Tensor, kernel: Ints, strides: Ints, dilations: Ints) -> Tensor:

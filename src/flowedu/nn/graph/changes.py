@@ -18,7 +18,7 @@ from flowedu.core.eager.tensor import Tensor
 from flowedu.core.layers.module import Module
 from flowedu.core.trace.blocks import ModuleBlock, make_block
 from flowedu.core.values import dtype as dt
-from flowedu.tensor.generator import default_generator
+from flowedu.tensor.construction.generator import default_generator
 
 TABLES = ("_parameters", "_buffers", "_modules")
 # Attributes that modules themselves set.

@@ -22,7 +22,7 @@ from flowedu.nn.graph.state import give_to_optimizers, load_free_tensors
 from flowedu.nn.graph.steps import Steps
 from flowedu.nn.graph.unroll import Checkpoint, joined, micro_slices, over_micro_batches
 from flowedu.ops.terms import add_known
-from flowedu.tensor.generator import fork_rng
+from flowedu.tensor.construction.generator import fork_rng
 
 
 class ForgetfulTracer(LoggingTracer):

@@ -15,7 +15,7 @@ from flowedu.core.trace.tracer import FREE
 from flowedu.core.trace.update import STEP
 from flowedu.core.values import dtype as dt
 from flowedu.errors import ArgumentError, CheckError
-from flowedu.tensor.globals import logical
+from flowedu.tensor.global_tensors.functions import logical
 
 # Of a schedule whose count differs from its optimizer's, and its number.
 SCHEDULE = "System-Train-ScheduleStep"

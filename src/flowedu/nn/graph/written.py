@@ -29,8 +29,8 @@ from flowedu.nn.graph.changes import StateSnapshot, attributes
 from flowedu.nn.graph.effects import attributes_kept, check_aliases
 from flowedu.nn.graph.scaling import ScalingCompiled, ScalingTracer
 from flowedu.ops.terms import add_known
-from flowedu.tensor.kept import Kept, find_kept
-from flowedu.tensor.modes import no_grad
+from flowedu.tensor.gradients.grad_mode import no_grad
+from flowedu.tensor.inplace.packed_weights import Kept, find_kept
 
 
 class WatchfulTracer(ScalingTracer):

@@ -7,7 +7,7 @@ from typing import Any
 from flowedu.core.eager.tensor import Tensor
 from flowedu.core.values import dtype as dt
 from flowedu.errors import DTypeError
-from flowedu.tensor import memory_format as formats
+from flowedu.tensor.devices import memory_format as formats
 
 
 class Convertible:

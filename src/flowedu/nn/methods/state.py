@@ -15,8 +15,8 @@ from flowedu.core.eager.tensor import Tensor
 from flowedu.core.layers.module import Module
 from flowedu.errors import CallError, CheckpointError
 from flowedu.nn.methods.hooks import RemovableHandle
-from flowedu.tensor.globals import from_logical
-from flowedu.tensor.interop import from_dlpack
+from flowedu.tensor.global_tensors.functions import from_logical
+from flowedu.tensor.interop.protocols import from_dlpack
 
 # True if state_dict() returns the parameters themselves
 defaults = types.SimpleNamespace(live=True)

@@ -10,7 +10,7 @@ from flowedu.nn import init
 from flowedu.nn.functional.norm import count_up
 from flowedu.nn.modules.linear import new_parameter
 from flowedu.tensor import Tensor, full
-from flowedu.tensor.device import usable
+from flowedu.tensor.devices.device import usable
 
 
 class _Affine(Module):

@@ -12,7 +12,7 @@ from flowedu.nn import init
 from flowedu.nn.functional import rnn
 from flowedu.nn.modules.linear import new_parameter
 from flowedu.tensor import Tensor
-from flowedu.tensor.devices import use_device_of
+from flowedu.tensor.devices.conversion import use_device_of
 
 # The deepest published networks have a few thousand layers.
 MOST_LAYERS = 10_000

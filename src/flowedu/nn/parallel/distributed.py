@@ -23,7 +23,7 @@ from flowedu.core.sbp.ranks import current
 from flowedu.distributed.ranks.base import Comm
 from flowedu.errors import ArgumentError, CommError, DTypeError
 from flowedu.tensor import Tensor, full
-from flowedu.tensor.devices import put
+from flowedu.tensor.devices.conversion import put
 
 
 class JoinState(Protocol):

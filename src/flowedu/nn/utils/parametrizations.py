@@ -8,11 +8,11 @@ from flowedu.errors import ArgumentError, NameKeyError, ShapeError, UnsupportedE
 from flowedu.nn.functional import normalize
 from flowedu.nn.utils.parametrize import register_parametrization
 from flowedu.tensor import Tensor, no_grad, tensor
-from flowedu.tensor.creation import eye, zeros
-from flowedu.tensor.joining import cat
-from flowedu.tensor.linalg import solve
-from flowedu.tensor.random import randn
-from flowedu.tensor.reductions import vector_norm
+from flowedu.tensor.construction.creation import eye, zeros
+from flowedu.tensor.construction.random import randn
+from flowedu.tensor.linalg.inverse_and_norms import solve
+from flowedu.tensor.reductions.reduce import vector_norm
+from flowedu.tensor.shapes.join_and_pad import cat
 
 
 # ---- weight_norm: separate length and direction

@@ -11,9 +11,9 @@ from flowedu.core.values import dtype as dt
 from flowedu.errors import ArgumentError, ShapeError
 from flowedu.ops.order import range as range_op
 from flowedu.tensor import Tensor, from_numpy
-from flowedu.tensor.devices import beside, use_device_of
+from flowedu.tensor.devices.conversion import beside, use_device_of
 from flowedu.tensor.elementwise import where
-from flowedu.tensor.joining import pad
+from flowedu.tensor.shapes.join_and_pad import pad
 
 
 class PackedSequence(NamedTuple):

@@ -8,7 +8,7 @@ from flowedu.nn.functional import normalize
 from flowedu.nn.utils.parametrizations import as_matrix, default_dim, norm_except, tensor_of
 from flowedu.nn.utils.parametrize import computed, uncomputed
 from flowedu.tensor import Tensor, no_grad
-from flowedu.tensor.random import randn
+from flowedu.tensor.construction.random import randn
 
 
 def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Module:

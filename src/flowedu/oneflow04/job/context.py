@@ -27,7 +27,7 @@ from flowedu.oneflow04.job.recording import Call, replay
 from flowedu.oneflow04.job.values import as_numpy_dtype, has_numbers
 from flowedu.oneflow04.job.views import Views
 from flowedu.ops.host import HostOp
-from flowedu.tensor import device
+from flowedu.tensor.devices import device
 
 LEGACY = {"train.primary_lr", "train.secondary_lr", "train.model_update_conf"}
 

@@ -22,7 +22,7 @@ from flowedu.errors import nearest as similar
 from flowedu.errors.jobs import called_in_body
 from flowedu.oneflow04.job import debug, env
 from flowedu.oneflow04.job.placement import Placement
-from flowedu.tensor.device import device_of
+from flowedu.tensor.devices.device import device_of
 
 
 class Session04(Session):

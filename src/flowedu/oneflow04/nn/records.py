@@ -22,8 +22,8 @@ from flowedu.oneflow04.data.reader import RecordBatch, RecordReader, _check
 from flowedu.oneflow04.image import crop_mirror
 from flowedu.oneflow04.image.decode import check_color_space, check_crop
 from flowedu.oneflow04.random import _check as _check_coins
-from flowedu.tensor.creation import tensor
-from flowedu.tensor.destination import finished
+from flowedu.tensor.construction.creation import tensor
+from flowedu.tensor.construction.destination import finished
 
 
 class _Source(Module):

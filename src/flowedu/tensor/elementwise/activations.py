@@ -5,10 +5,10 @@ import math
 
 from flowedu.core.eager.tensor import Tensor
 from flowedu.core.ops.define import REGISTRY
+from flowedu.tensor.dtypes.promotion import in_float
 from flowedu.tensor.elementwise.arithmetic import clamp, minimum_number
-from flowedu.tensor.elementwise.conditions import floated, gt, le, where
+from flowedu.tensor.elementwise.logic import floated, gt, le, where
 from flowedu.tensor.elementwise.unary import abs, expm1, log, sin, square
-from flowedu.tensor.promotion import in_float
 
 _op = REGISTRY.__getitem__
 

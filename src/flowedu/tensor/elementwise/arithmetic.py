@@ -16,7 +16,8 @@ from flowedu.core.ops.define import REGISTRY
 from flowedu.core.ops.promote import cast, operate, result_type
 from flowedu.core.values import dtype as dt
 from flowedu.errors import ArgumentError
-from flowedu.tensor.elementwise.conditions import (
+from flowedu.tensor.arguments.types import Number
+from flowedu.tensor.elementwise.logic import (
     eq,
     floated,
     gt,
@@ -40,7 +41,6 @@ from flowedu.tensor.elementwise.unary import (
     square,
     trunc,
 )
-from flowedu.tensor.types import Number
 
 _op = REGISTRY.__getitem__
 _ARGS = """Args:

@@ -13,8 +13,8 @@ from flowedu.core.ops.define import REGISTRY, Op
 from flowedu.core.ops.promote import cast, default_float, run
 from flowedu.core.values import dtype as dt
 from flowedu.errors import DTypeError, NotATensorError
-from flowedu.tensor.memory_format import clone  # noqa: F401  (one of this family)
-from flowedu.tensor.promotion import check_tensor, in_float
+from flowedu.tensor.devices.memory_format import clone  # noqa: F401  (one of this family)
+from flowedu.tensor.dtypes.promotion import check_tensor, in_float
 
 _op = REGISTRY.__getitem__
 _ANY_ARGS = "Args:\n    input: tensor of any shape."

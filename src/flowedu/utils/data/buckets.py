@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from flowedu.errors import ArgumentError, format_value
-from flowedu.tensor.generator import Generator
-from flowedu.tensor.random import randperm
+from flowedu.tensor.construction.generator import Generator
+from flowedu.tensor.construction.random import randperm
 from flowedu.utils.data.sampler import Sampler, draw_seed, positive
 
 Size = tuple[int, ...]

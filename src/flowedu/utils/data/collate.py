@@ -9,7 +9,7 @@ import numpy as np
 from flowedu.core.values import dtype as dt
 from flowedu.errors import CallError, ShapeError
 from flowedu.tensor import Tensor, empty, from_numpy, tensor
-from flowedu.tensor.joining import stack
+from flowedu.tensor.shapes.join_and_pad import stack
 
 
 def default_collate(batch: Sequence) -> Any:

@@ -10,8 +10,8 @@ from typing import Any
 
 from flowedu.errors import ArgumentError, AxisError, CheckError
 from flowedu.tensor import Tensor, no_grad, tensor
-from flowedu.tensor.generator import Generator
-from flowedu.tensor.random import randperm
+from flowedu.tensor.construction.generator import Generator
+from flowedu.tensor.construction.random import randperm
 
 
 class Dataset:

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sized
 
 from flowedu.core.sbp.ranks import current
 from flowedu.errors import ArgumentError, CommError
-from flowedu.tensor.generator import Generator
-from flowedu.tensor.random import randperm
+from flowedu.tensor.construction.generator import Generator
+from flowedu.tensor.construction.random import randperm
 from flowedu.utils.data.sampler import Sampler
 
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from flowedu.errors import ArgumentError, CallError
 from flowedu.errors.once import inert
-from flowedu.tensor import device as gpus
-from flowedu.tensor.generator import Generator
+from flowedu.tensor.construction.generator import Generator
+from flowedu.tensor.devices import device as gpus
 from flowedu.utils.data.collate import default_collate, default_convert, pinned
 from flowedu.utils.data.dataset import Dataset, IterableDataset
 from flowedu.utils.data.sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler, draw_seed

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from flowedu.errors import ArgumentError
-from flowedu.tensor.generator import Generator, default_generator
-from flowedu.tensor.random import multinomial, randint, randperm
+from flowedu.tensor.construction.generator import Generator, default_generator
+from flowedu.tensor.construction.random import multinomial, randint, randperm
 
 
 def draw_seed(generator: Generator | None = None) -> int:

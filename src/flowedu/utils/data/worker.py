@@ -18,7 +18,7 @@ import numpy as np
 
 from flowedu.core.eager.dispatch import set_num_threads
 from flowedu.errors import DataError
-from flowedu.tensor.generator import manual_seed
+from flowedu.tensor.construction.generator import manual_seed
 from flowedu.utils.data.transfer import Outbox
 
 BATCH, END, ERROR = "batch", "end", "error"

@@ -15,7 +15,7 @@ from flowedu.errors.extras import install
 from flowedu.errors.files import replacing
 from flowedu.nn import Module
 from flowedu.saving.foreign import read_file
-from flowedu.tensor.creation import as_tensor
+from flowedu.tensor.construction.creation import as_tensor
 from flowedu.utils.download import cache_dir
 
 M = TypeVar("M", bound=Module, covariant=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from flowedu.tensor.generator import default_generator
+from flowedu.tensor.construction.generator import default_generator
 
 _64 = (1 << 64) - 1
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from flowedu.errors import ArgumentError
 from flowedu.tensor import Tensor, from_numpy
-from flowedu.tensor.random import randn
+from flowedu.tensor.construction.random import randn
 from flowedu.vision.transforms import draw
 from flowedu.vision.transforms import functional as F
 from flowedu.vision.transforms.fixed import Transform

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from flowedu.tensor import Tensor
 from flowedu.tensor.elementwise import maximum, minimum, where
-from flowedu.tensor.joining import stack
+from flowedu.tensor.shapes.join_and_pad import stack
 
 
 def to_hsv(img: Tensor) -> tuple[Tensor, Tensor, Tensor]:

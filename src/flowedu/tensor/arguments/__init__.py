@@ -1,0 +1,1 @@
+"""Checks of arguments, and types of arguments for annotations."""

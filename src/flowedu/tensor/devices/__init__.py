@@ -1,0 +1,1 @@
+"""Devices, conversion of tensors between devices and dtypes, and memory formats."""

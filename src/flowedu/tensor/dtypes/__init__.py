@@ -1,0 +1,1 @@
+"""Limits and promotion of dtypes, and bfloat16 in NumPy."""

@@ -1,0 +1,1 @@
+"""Functions and methods of global tensors (chapter 6)."""

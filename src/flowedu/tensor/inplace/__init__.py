@@ -1,0 +1,1 @@
+"""In-place writes: methods such as add_, the memory they change, and the history."""

@@ -1,0 +1,1 @@
+"""Conversion between tensors and objects of Python and other libraries."""

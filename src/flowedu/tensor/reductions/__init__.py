@@ -1,0 +1,1 @@
+"""Reductions, cumulative results along an axis, and covariances."""

@@ -1,0 +1,1 @@
+"""Functions that change the shapes of tensors, and split or join tensors."""
