@@ -12,6 +12,7 @@ from pathlib import Path
 
 from flowedu_course import course
 from flowedu_course.blocks import BLOCK, block_of, pages, unbroken
+from flowedu_course.handout import describe_effort
 from flowedu_course.language import tr
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -141,8 +142,8 @@ def _after(path: Path, tongue: str) -> str:
 def exercise(hole: course.Hole, tongue: str = "") -> str:
     """An exercise as its work file words it: the task, an example, never the answer."""
     into, (*_, stars, each, then, where) = tongue.removeprefix(".") or "en", SAID[tongue]
-    about = tr("{about}, {points} points", into, about=tr(hole.about, into), points=hole.points)
-    lines = ["", f"### {hole.id} {_plain(tr(hole.title, into))}", "", f"`make check EX={hole.id}` · {about}",
+    effort = describe_effort(hole, into)
+    lines = ["", f"### {hole.id} {_plain(tr(hole.title, into))}", "", f"`make check EX={hole.id}` · {effort}",
              "", _plain(unbroken(tr(hole.task, into).strip())), ""]
     if hole.example:
         lines += [FENCE + "text", tr(hole.example, into).strip(), FENCE, ""]

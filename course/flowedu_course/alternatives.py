@@ -63,14 +63,14 @@ def judged_in(folder: Path, only: Sequence[str] = ()) -> list[str]:
     If the folder has no answer to an exercise, the library's answer is judged.
     """
 
-    holes = [h for h in course.holes() if h.kind != "kernel"]
+    holes = [h for h in course.holes() if not h.is_separate]
     wanted = [h for h in holes if not only or h.id in only]
     with tempfile.TemporaryDirectory() as library:
         own = {h.id: Path(library, h.file) for h in wanted}
         for h in wanted:                           # laws save the library's functions on import
             own[h.id].write_text(stubs.answer_text(h), encoding="utf-8")
             importlib.import_module(f"flowedu_course.laws.{h.laws[0].partition('.')[0]}")
-        install(folder, lambda h: h.kind != "kernel")
+        install(folder, lambda h: not h.is_separate)
         found = []
         for h in wanted:
             file = Path(folder, h.file)

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from flowedu.errors import ArgumentError
-from flowedu_course import alternatives, course, kernels, limits, source
+from flowedu_course import alternatives, course, hunts, kernels, limits, source
 from flowedu_course.blocks import slug
 from flowedu_course.handout import NOTES, stub
 from flowedu_course.judge import judged
@@ -34,7 +34,7 @@ CASES = 200                                        # cases per law for the libra
 def problems(hole, runner: Runner, cases: int = CASES) -> Iterator[str]:
     """Yield a line for each problem of a hole."""
     yield from check_texts(hole)
-    if hole.kind == "kernel":
+    if hole.is_compiled:
         yield from _kernel(hole, runner)
         return
     with tempfile.TemporaryDirectory() as folder:
@@ -69,7 +69,10 @@ def _kernel(hole, runner: Runner) -> Iterator[str]:
 
 def check_texts(hole) -> Iterator[str]:
     """Yield the faults of an exercise's texts and numbers, without running an answer."""
-    if hole.kind == "kernel":
+    own = 0
+    if hole.is_hunt:
+        yield from _changes(hole)
+    elif hole.kind == "kernel":
         own = sum(bool(t.strip())
                   for t in NOTES[hole.ending].sub("", "\n".join(kernels.answer_lines(hole))).splitlines())
     else:
@@ -95,6 +98,21 @@ def check_texts(hole) -> Iterator[str]:
         yield f"why = {hole.why}: there is no such heading"
     elif f"{hole.short} (" not in sections[anchor].replace("\n> ", " "):
         yield f"why = {hole.why}: that section does not name {hole.short}"
+
+
+def _changes(hole) -> Iterator[str]:
+    """Check that the answer of a hunt changes few lines of its program, and that the laws find the fault."""
+    changes = hunts.changed_lines(hole, kernels.answer(hole))
+    if not 0 < len(changes) <= hole.lines:
+        yield f"lines = {hole.lines}, the answer changes {len(changes)}"
+    if hole.points:
+        yield f"points = {hole.points}; expected: 0, because a hunt has no points"
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, hole.file)
+        file.write_text(hunts.with_extra_line(hole), encoding="utf-8")
+        verdict = limits.judged(hole, file, course.HOME)
+        if verdict.state != "wrong" or not verdict.law:
+            yield f"the laws do not find the fault: {verdict.state} {verdict.lines}"
 
 
 def _deaths(hole, runner: Runner) -> Iterator[str]:
@@ -146,7 +164,7 @@ def main() -> int:
         runner = Runner(course.HOME, Path(work))
         for hole in runner.holes:
             if not options.exercises or hole.id in options.exercises:
-                lacks = kernels.set_up(hole, course.HOME) if hole.kind == "kernel" else ""
+                lacks = kernels.set_up(hole, course.HOME) if hole.is_compiled else ""
                 found = [*problems(hole, runner), *(worthless(bench, hole) if not lacks else ())]
                 bad += len(found)
                 died = ""
@@ -176,7 +194,7 @@ def whole(frontier: bool) -> int:
             for line in found:
                 print(f"   a student's tree contains a line of an answer: {line}")
         with Bench(Path(folder, "bench")) as bench:
-            for hole in (h for h in course.holes() if h.kind != "kernel"):
+            for hole in (h for h in course.holes() if not h.is_separate):
                 file = Path(folder, hole.file)
                 file.write_text(stubs.answer_text(hole), encoding="utf-8")
                 verdict = bench.judged(hole, file)

@@ -21,11 +21,13 @@ from flowedu.errors.files import write_text
 from flowedu_course.source import names_at_hand
 
 HOME = Path(__file__).resolve().parents[2]         # root of the checkout
-KINDS = ("law", "target", "kernel")
+KINDS = ("law", "target", "kernel", "hunt")
 # Ending of a kernel's work file, by language.
 ENDINGS = {"kernel": ".pyx", "cuda": ".cu", "formula": ".h"}
 # Folder of a student's tree for answers that were handed out later.
 SOLUTIONS = "solutions"
+# Values that are the same for all fault hunts.
+OF_HUNTS = {"module": "flowedu_course.answers", "objects": [], "points": 0, "lines": 2}
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,8 @@ class Hole:
         kind: an answer to a "law" is right or wrong, and the stub raises. An answer to a "target" can earn
             stars, and the stub is right but wasteful. A "kernel" is a small file that is compiled alone
             (kernels.py). The object of a kernel is, for example, kernel:softmax (Cython) or
-            cuda:matmul_shared (CUDA C). Its module is the path of the file with the answer.
+            cuda:matmul_shared (CUDA C). Its module is the path of the file with the answer. The stub of a
+            "hunt" is a program or a CUDA kernel with one fault, and an answer may change `lines` of its lines.
         parts: the functions in a kernel's file that are the answer (empty: the whole file).
         plain: file with a right function that uses another method than the answer. It replaces the answer in
             a student's tree if the library needs the function.
@@ -78,6 +81,20 @@ class Hole:
         return int(self.id.partition(".")[0])
 
     @property
+    def is_hunt(self) -> bool:
+        return self.kind == "hunt"
+
+    @property
+    def is_compiled(self) -> bool:
+        """True if the answer is written in Cython or C."""
+        return self.language != "python"
+
+    @property
+    def is_separate(self) -> bool:
+        """True if the answer is a file of its own, False if it replaces functions of the library."""
+        return self.kind in ("kernel", "hunt")
+
+    @property
     def functions(self) -> tuple[str, ...]:
         """The names of the functions in the work file, one per object."""
         return self.names or tuple(o.rpartition(":")[2].rpartition(".")[2] for o in self.objects)
@@ -85,7 +102,8 @@ class Hole:
     @property
     def language(self) -> str:
         """The language: "kernel" (Cython), "cuda", "formula" (a line of C), or "python"."""
-        return self.objects[0].partition(":")[0] if self.kind == "kernel" else "python"
+        language, colon, _ = "".join(self.objects[:1]).partition(":")
+        return language if colon else "python"
 
     @property
     def ending(self) -> str:
@@ -97,6 +115,8 @@ class Hole:
 
     @property
     def about(self) -> str:
+        if self.is_hunt:
+            return f"change at most {self.lines} lines, {self.minutes} minutes"
         return f"about {self.lines} line{'s' if self.lines > 1 else ''}, {self.minutes} minutes"
 
     @property
@@ -110,8 +130,13 @@ class Hole:
 
     @property
     def source(self) -> Path:
-        """The library's file that contains the answer; of a kernel, whose file may be missing, the stub."""
-        return self.folder / self.stub if self.kind == "kernel" else file_of(self.module)
+        """The library's file that contains the answer; of a separate file, which may be missing, the stub."""
+        return self.folder / self.stub if self.is_separate else file_of(self.module)
+
+    @property
+    def answer_file(self) -> Path:
+        """The file of a separate answer, which a student's tree does not have."""
+        return self.folder / "answers" / self.file if self.is_hunt else file_of(self.module)
 
     def figures(self) -> dict:
         """Return the values that its stars compare with, which a student's tree has in student.json."""
@@ -122,7 +147,7 @@ class Hole:
         """The names in scope that the library's answer uses. A student's tree has them in student.json."""
         known = self._handed("at_hand")
         if known is None:
-            known = ([] if self.kind == "kernel" else names_at_hand(self.source.read_text(encoding="utf-8"),
+            known = ([] if self.is_separate else names_at_hand(self.source.read_text(encoding="utf-8"),
                                                                     self.objects))
         return known
 
@@ -141,7 +166,7 @@ class Hole:
     def withheld(self) -> bool:
         """True if this tree was handed out without the library's answer."""
         given = student(self.folder.parents[1]).get("open", ())
-        return self.id in given and not (self.kind == "kernel" and file_of(self.module).exists())
+        return self.id in given and not (self.is_separate and self.answer_file.exists())
 
     def _handed(self, what: str) -> Any:
         return student(self.folder.parents[1]).get(what, {}).get(self.id)
@@ -182,6 +207,15 @@ class Chapter:
     holes: list[Hole] = field(default_factory=list)
     milestone: Milestone | None = None
 
+    @property
+    def exercises(self) -> list[Hole]:
+        """The holes that have points: all but the fault hunts."""
+        return [h for h in self.holes if not h.is_hunt]
+
+    @property
+    def hunts(self) -> list[Hole]:
+        return [h for h in self.holes if h.is_hunt]
+
 
 def chapters(home: Path | None = None) -> list[Chapter]:
     """Return all chapters with exercises, in order. Raises ArgumentError if a chapter.toml is invalid."""
@@ -209,6 +243,7 @@ def _table(text: str) -> dict:
 
 def _hole(row: dict, file: Path) -> Hole:
     known = {name: f for name, f in Hole.__dataclass_fields__.items() if name != "folder"}
+    row = {**OF_HUNTS, **row} if row.get("kind") == "hunt" else row
     missing = [name for name, f in known.items() if f.default is MISSING and name not in row]
     unknown = [k for k in row if k not in known]
     if missing or unknown or row["kind"] not in KINDS:

@@ -22,16 +22,27 @@ def notes(hole) -> list[str]:
         lines += ["", *("    " + t for t in tr(hole.example).strip().splitlines())]
     if hole.uses:
         lines += ["", tr("names you can use:"), *("    " + tr(t) for t in hole.uses)]
-    lines += ["", tr("{about}, {points} points", about=tr(hole.about), points=hole.points)]
+    lines += ["", describe_effort(hole)]
+    if hole.is_hunt and not hole.is_compiled:
+        answers = "FLOWEDU_HOLES=work " if hole.first else ""
+        lines.append(tr("run    {command}", command=f"{answers}.venv/bin/python work/{hole.file}"))
     if hole.first:
         lines.append(tr("after  {ids}: the laws call their functions, which are open here",
                         ids=", ".join(hole.first)))
     return [*lines, tr("read   {page}", page=page(hole))]
 
 
+def describe_effort(hole, into: str = "") -> str:
+    """Return the lines and minutes that an exercise takes, and its points."""
+    about = tr(hole.about, into)
+    if hole.is_hunt:
+        return tr("{about}, no points", into, about=about)
+    return tr("{about}, {points} points", into, about=about, points=hole.points)
+
+
 def stub(hole) -> str:
     """Return the initial work file: the task, then a function that raises or a wasteful one."""
-    if hole.kind == "kernel":
+    if hole.is_compiled:
         return _of_kernel(hole)
     source = hole.source.read_text(encoding="utf-8")
     text = '"""' + "\n".join(notes(hole)) + '\n"""\n\n\n'

@@ -22,7 +22,7 @@ def install(folder: str | Path, only: Callable[[Any], bool] = lambda hole: True)
     stack, these = ExitStack(), os.environ.get("FLOWEDU_HOLES_ONLY", "").split()
     for hole in course.holes():
         file = Path(folder, hole.file)
-        if not file.exists() or these and hole.id not in these or not only(hole):
+        if hole.is_hunt or not file.exists() or these and hole.id not in these or not only(hole):
             continue
         if hole.kind == "kernel":
             if not untouched(hole, file.read_text(encoding="utf-8")) and not kernels.missing(hole):

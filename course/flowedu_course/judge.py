@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from flowedu import swap
-from flowedu_course import course, kernels, laws
+from flowedu_course import course, hunts, kernels, laws
 from flowedu_course.handout import is_begun, is_plain
 from flowedu_course.install import install
 from flowedu_course.laws import Verdict
@@ -38,9 +38,12 @@ def judged(hole, file: Path, seed: int = 0, cases: int = 0, load: Callable = swa
     """
     start = time.perf_counter()
     try:
+        changes = hunts.judge_changes(hole, file.read_text(encoding="utf-8")) if hole.is_hunt else None
+        if changes:
+            return changes
         if load is swap.load:
             _install_others(hole, file.parent)
-        verdict = (_kernel(hole, file, seed, cases) if hole.kind == "kernel"
+        verdict = (_kernel(hole, file, seed, cases) if hole.is_compiled
                    else _python(hole, file, seed, cases, load))
     except BaseException as error:                 # also sys.exit
         verdict = _failed(hole, error, file)
@@ -105,7 +108,7 @@ def _install_others(hole, work: Path) -> None:
     """Install the other right answers in a student's tree, whose library has stubs (except for kernels)."""
     if course.student(course.HOME):
         rows = course.Progress(work).rows
-        install(work, lambda h: h.kind != "kernel" and h.id != hole.id
+        install(work, lambda h: not h.is_separate and h.id != hole.id
                 and rows.get(h.id, {}).get("state") == "right")
 
 

@@ -33,7 +33,7 @@ OWN: dict[tuple[str, int], tuple[int, int]] = {}       # the library's rows of r
 
 def answer(hole) -> str:
     """Return the text of the file with the library's kernel."""
-    return course.file_of(hole.module).read_text(encoding="utf-8")
+    return hole.answer_file.read_text(encoding="utf-8")
 
 
 def answer_lines(hole) -> list[str]:
@@ -67,7 +67,7 @@ def environment(hole) -> dict[str, str]:
 
 def missing(hole) -> str:
     """Return the tool that is missing on this machine and how to install it, or ""."""
-    if hole.kind != "kernel" or hole.language == "cuda" and os.environ.get("TEST") == "gpu":
+    if not hole.is_compiled or hole.language == "cuda" and os.environ.get("TEST") == "gpu":
         return ""
     if hole.language != "cuda":
         compiler = (os.environ.get("CC") or "cc").split()[0]

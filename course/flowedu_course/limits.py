@@ -47,7 +47,7 @@ def judged(hole, file: Path, home: Path, seed: int = 0, seconds: float = 0.0,
     on the clock is PATIENCE times as long. speed: True if a kernel's stars for time count, as with
     GRADE_SPEED=1. DEBUG=1 runs without limits, for breakpoint().
     """
-    if os.environ.get("DEBUG") and hole.kind != "kernel":
+    if os.environ.get("DEBUG") and not hole.is_compiled:
         return judge.judged(hole, file, seed)
     verdict, output, _ = _judged(hole, file, home, seed, seconds, speed)
     verdict.output = first_lines(output)
@@ -64,7 +64,7 @@ def details(runner, hole) -> list[str]:
         return [f"{hole.short}: not begun   {file}"]
     verdict, output, ended = _judged(hole, file, runner.home, runner.seed)
     heading = f"{hole.short}: {verdict.state}   {file}"
-    if hole.kind == "kernel":                      # it has no Python traceback
+    if hole.is_compiled:                      # it has no Python traceback
         return [heading, *first_lines(output).splitlines(), *verdict.lines]
     lines = output.splitlines()
     if ended:
@@ -80,14 +80,14 @@ def details(runner, hole) -> list[str]:
 def _judged(hole, file: Path, home: Path, seed: int, seconds: float = 0.0,
             speed: bool = False) -> tuple[Verdict, str, bool]:
     """Return (verdict, output of the answer, True if its process ended with a verdict)."""
-    seconds = seconds or (kernels.SECONDS if hole.kind == "kernel" else SECONDS)
+    seconds = seconds or (kernels.SECONDS if hole.is_compiled else SECONDS)
     with tempfile.TemporaryDirectory() as folder:
         result, said = Path(folder, "verdict.json"), Path(folder, "output.txt")
         env = {**os.environ, "OMP_NUM_THREADS": "1", "FLOWEDU_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
         env.pop("FLOWEDU_HOLES", None)
         if speed:
             env["GRADE_SPEED"] = "1"
-        if hole.kind == "kernel":
+        if hole.is_compiled:
             env |= kernels.environment(hole)
             verdict = _compiled(hole, file, home, Path(folder), env)
             if verdict.lines:

@@ -53,7 +53,7 @@ def missing(runner, milestone: course.Milestone) -> list[str]:
 def _used(runner, milestone: course.Milestone) -> list[str]:
     """Return the holes whose answers run: needed holes, and right holes that are stubs in the library."""
     rows = runner.progress.rows
-    more = [h.id for h in runner.holes if h.withheld and h.kind != "kernel"
+    more = [h.id for h in runner.holes if h.withheld and not h.is_separate
             and rows.get(h.id, {}).get("state") == "right"]
     return list(dict.fromkeys([*milestone.needs, *more]))
 

@@ -71,8 +71,10 @@ class Runner:
                 new_files.append(h.file)
         first = next((h for h in mine if not self._right(h.id)), mine[0])
         earlier = [h for h in self.holes if h.chapter < chapter and any(h.id in self.unmet(m) for m in mine)]
+        hunts = sum(h.is_hunt for h in mine)
         return [tr("chapter {chapter}: {many} exercises in {work}/, {new} of them new", chapter=chapter,
                    many=len(mine), work=self.work, new=len(new_files)),
+                *([tr("{hunts} of them are fault hunts, without points", hunts=hunts)] if hunts else []),
                 *([tr("some of them need {ids} first ({minutes} minutes): `make list`",
                       ids=", ".join(h.id for h in earlier), minutes=sum(h.minutes for h in earlier))]
                   if earlier else []),
@@ -88,7 +90,7 @@ class Runner:
         key = _digest(file, hole.source, Path(limits.__file__))
         if not fresh and row["state"] == "right" and row["hash"] == key:
             return True, [self._headline(hole, tr("right") + self._stars(hole, row["stars"]))]
-        if hole.kind == "kernel":
+        if hole.is_compiled:
             kernels.set_up(hole, self.home)
         verdict = limits.judged(hole, file, self.home, self.seed, speed=os.environ.get("GRADE_SPEED") != "0")
         if verdict.state == "unjudged":
@@ -163,27 +165,31 @@ class Runner:
                 f"  {tr(hole.hints[row['hints'] - 1])}", *self._saved()]
 
     def list(self) -> list[str]:
-        out, by = [], {h.id: h for h in self.holes}
+        out = []
         for c in self.chapters:
-            right = sum(self.progress.row(h.id)["state"] == "right" for h in c.holes)
+            right = sum(self._right(h.id) for h in c.exercises)
             out.append(tr("chapter {number}: {title}   {right} of {many}   about {hours} hours",
                           number=c.number,
-                          title=tr(c.title), right=right, many=len(c.holes), hours=f"{c.hours:g}"))
-            for h in c.holes:
-                kept = self.progress.row(h.id)
-                stars = "*" * kept["stars"] if h.stars else ""
-                mark = MARKS[kept["state"]]
-                unmet = self.unmet(h)
-                after = " ".join(i for i in unmet if not any(i in by[j].needs for j in unmet))
-                more = stars or after and tr("after {ids}", ids=after)
-                out.append(tr("  [{mark}] {id} {title} {minutes} min {points} points  {more}", mark=mark,
-                              id=f"{h.id:5s}",
-                              title=padded(tr(h.title), 48), minutes=f"{h.minutes:3d}",
-                              points=f"{h.points:3d}", more=more).rstrip())
+                          title=tr(c.title), right=right, many=len(c.exercises), hours=f"{c.hours:g}"))
+            out += map(self._row, c.exercises)
             if c.milestone is not None:
                 out.append(tr("      then `make milestone-{number}`: {title}", number=c.number,
                               title=tr(c.milestone.title)))
+            if c.hunts:
+                out += [tr("      fault hunts, without points:"), *map(self._row, c.hunts)]
         return out
+
+    def _row(self, hole) -> str:
+        """Return the line of an exercise in the list."""
+        kept, by = self.progress.row(hole.id), {h.id: h for h in self.holes}
+        stars = "*" * kept["stars"] if hole.stars else ""
+        unmet = self.unmet(hole)
+        after = " ".join(i for i in unmet if not any(i in by[j].needs for j in unmet))
+        more = stars or after and tr("after {ids}", ids=after)
+        return tr("  [{mark}] {id} {title} {minutes} min {points} points  {more}", mark=MARKS[kept["state"]],
+                  id=f"{hole.id:5s}",
+                  title=padded(tr(hole.title), 48), minutes=f"{hole.minutes:3d}",
+                  points=f"{hole.points:3d}", more=more).rstrip()
 
     def solution(self, hole, force: bool = False) -> list[str]:
         """Return the library's answer, if the exercise is right or with `force`."""
@@ -197,15 +203,15 @@ class Runner:
         if hole.withheld:
             return [f"# {hole.solution.relative_to(self.home)}",
                     *hole.solution.read_text(encoding="utf-8").splitlines()]
-        if hole.kind == "kernel":
-            return [f"# {course.file_of(hole.module).relative_to(self.home)}", *kernels.answer_lines(hole)]
+        if hole.is_separate:
+            return [f"# {hole.answer_file.relative_to(self.home)}", *kernels.answer_lines(hole)]
         out, text = [], hole.source.read_text(encoding="utf-8")
         for path in hole.objects:
             out += [f"# {hole.source.relative_to(self.home)}: {path}", *source.lines(text, path), ""]
         return out[:-1]
 
     def bar(self, chapter: int) -> str:
-        rows = [self.progress.row(h.id) for h in self.holes if h.chapter == chapter]
+        rows = [self.progress.row(h.id) for h in self.holes if h.chapter == chapter and not h.is_hunt]
         right, stars = sum(r["state"] == "right" for r in rows), sum(r["stars"] for r in rows)
         filled = round(10 * right / max(len(rows), 1))
         return tr("chapter {chapter}  [{bar}] {right} of {many}  {stars} stars", chapter=chapter, right=right,

@@ -96,7 +96,7 @@ class Watch:
     def reached(self) -> list[str]:
         """Return a line about the milestone if the whole chapter is right."""
         chapter = next(c for c in self.runner.chapters if c.number == self.hole.chapter)
-        done = all(self.runner.progress.row(h.id)["state"] == "right" for h in chapter.holes)
+        done = all(self.runner.progress.row(h.id)["state"] == "right" for h in chapter.exercises)
         return [tr("all of chapter {number}: `make milestone-{number}`", number=chapter.number)] \
             if done and chapter.milestone else []
 

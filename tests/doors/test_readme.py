@@ -31,7 +31,7 @@ def test_every_chapter_has_a_row_with_its_hours():
 
 def test_counts_of_exercises_and_milestones():
     chapters = course.chapters()
-    exercises = sum(len(c.holes) for c in chapters)
+    exercises = sum(len(c.exercises) for c in chapters)
     assert set(map(int, re.findall(r"(\d+)\s+exercises", README))) == {exercises}
     assert set(map(int, re.findall(r"(\d+) milestones", README))) == {sum(c.milestone is not None
                                                                           for c in chapters)}

@@ -32,7 +32,7 @@ def test_links_hours_and_points(many, tmp_path):
     weekly = [in_minutes(t) for t in re.findall(r"^## Week \d+: (.*)$", text, re.MULTILINE)]
     assert len(weekly) == many and sum(weekly) == total
     rows = [line.split(" | ") for line in text.splitlines() if re.match(r"\| \d+\.\d+ ", line)]
-    assert sorted(row[0].split()[1] for row in rows) == sorted(h.id for c in CHAPTERS for h in c.holes)
+    assert sorted(row[0].split()[1] for row in rows) == sorted(h.id for c in CHAPTERS for h in c.exercises)
     reading = sum(in_minutes(t) for t in re.findall(r"^- read .*\(([^()]*)\)$", text, re.MULTILINE))
     assert (reading + sum(int(row[1]) for row in rows) == total and sum(int(row[2]) for row in rows) == 100
             * len(CHAPTERS))

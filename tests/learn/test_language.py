@@ -187,7 +187,7 @@ def test_pages_name_exercises_as_their_files_do(chinese):
 def test_an_unedited_work_file_counts_as_not_begun(hole, chinese, tmp_path):
     text = handout.stub(hole)
     assert tr(hole.task).strip().splitlines()[0] in text and tr(hole.task) != hole.task
-    if hole.kind == "kernel":
+    if hole.is_compiled:
         assert handout.untouched(hole, text)
         kernels.alone(hole, text)
     else:

@@ -14,7 +14,7 @@ from flowedu_course.teach import stubs
 from flowedu_course.teach.bench import Bench
 
 PLAIN = [n for n in vars(builtins) if not n.startswith("_")]
-HELD = [h for h in course.holes() if h.kind != "kernel"]
+HELD = [h for h in course.holes() if not h.is_separate]
 OPS_OF_THE_SAME_NAME = [h for h in HELD if any(n in vars(importlib.import_module(h.module)) for n in PLAIN)]
 
 

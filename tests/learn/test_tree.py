@@ -12,7 +12,7 @@ from flowedu.errors import ArgumentError
 from flowedu_course import course
 from flowedu_course.teach import stubs, tree
 
-HOLES = [h for h in course.holes() if h.kind != "kernel"]
+HOLES = [h for h in course.holes() if not h.is_separate]
 
 
 @pytest.fixture(scope="module", ids=["open", "closed"],
@@ -166,4 +166,4 @@ def test_the_whole_course_is_exported_without_answers(tmp_path, closed):
     there = {p.name for p in (made.folder / "chapters" / "08_kernels").iterdir()}
     assert not made.found and "stubs" in there and not there & {"answers", "wrong"}
     figures = json.loads((made.folder / "student.json").read_text(encoding="utf-8"))["figures"]
-    assert {h.id for h in course.holes() if h.stars and h.kind != "kernel"} == set(figures)
+    assert {h.id for h in course.holes() if h.stars and not h.is_separate} == set(figures)

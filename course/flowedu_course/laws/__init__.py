@@ -255,7 +255,7 @@ def where_differ(name: str, yours: np.ndarray, right: np.ndarray, digits: int = 
     if yours.shape != right.shape:
         return [f"  {name:15s} yours has the shape {yours.shape}, should be {right.shape}"]
     bad = np.argwhere(~np.isclose(yours, right, rtol=1e-3, atol=1e-5, equal_nan=True))
-    if not bad.size:
+    if not len(bad):                               # an array without axes has no indices, so its size is 0
         return []
     at = tuple(map(int, bad[0]))
     place = f"{name}[{', '.join(map(str, at))}]" if at else name

@@ -131,7 +131,7 @@ class Bench:
             return Verdict("wrong", lines=[f"  {file.name} cannot be read: {type(error).__name__}"])
         if len(text) > 1 << 20:
             return Verdict("wrong", lines=[f"  {file.name} has {len(text) >> 20} MB"])
-        if hole.kind == "kernel":
+        if hole.is_compiled:
             if untouched(hole, text):
                 return Verdict("open")
             if lacks := kernels.missing(hole):         # checked here, since an answer cannot report it

@@ -28,7 +28,7 @@ def earned(hole, verdict: Verdict) -> float:
 def edits(hole, before=None) -> dict[str, str]:
     """Return {description of the edit: work file}, without duplicate files."""
     texts: dict[str, str] = {}
-    for name, text in _kernel(hole, before) if hole.kind == "kernel" else _python(hole, before):
+    for name, text in _kernel(hole, before) if hole.is_compiled else _python(hole, before):
         texts.setdefault(text, name)
     return {name: text for text, name in texts.items()}
 
@@ -49,7 +49,7 @@ def _python(hole, before) -> Iterator[tuple[str, str]]:
                                                                                       _returned(value(f))))
         if hole.stub:                              # the body runs, and another value is returned
             yield f"its body, then return {told}", _each(tree, lambda f, value=value: _give(f, value(f)))
-    if before is not None and before.kind != "kernel":
+    if before is not None and not before.is_separate:
         named = "".join(f"\n{name} = {before.functions[min(i, len(before.functions) - 1)]}\n"
                         for i, name in enumerate(hole.functions))
         yield f"the answer of {before.id}", answer_text(before) + named

@@ -237,7 +237,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _set_up(holes: Sequence) -> None:
     """Set up the tools that kernels need; print which are missing, whose exercises are then "unjudged"."""
-    for kind in {h.language: h for h in holes if h.kind == "kernel"}.values():
+    for kind in {h.language: h for h in holes if h.is_compiled}.values():
         if lacks := kernels.set_up(kind, course.HOME):
             print(f"{kind.short} and similar exercises cannot be judged here: {lacks}", flush=True)
 

@@ -114,7 +114,7 @@ class Table(NamedTuple):
 
 def tables(folder: Path, home: Path = course.HOME) -> list[Table]:
     """Return the table of all students, then one table per measured exercise."""
-    holes = course.holes(home)
+    holes = [h for h in course.holes(home) if not h.is_hunt]
     all_of = entries(folder, holes)
     by = {e.name: e for e in all_of}
     if len(by) < len(all_of):                      # names made equal by cutting or cleaning

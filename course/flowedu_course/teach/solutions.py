@@ -19,7 +19,7 @@ from flowedu_course.teach import stubs, tree
 
 def answer(hole) -> str:
     """Return a right work file; for a kernel, the library's whole file."""
-    title = "" if hole.kind == "kernel" else f'"""{hole.title}"""\n\n\n'
+    title = "" if hole.is_separate else f'"""{hole.title}"""\n\n\n'
     return title + stubs.library(hole)
 
 

@@ -57,10 +57,11 @@ def cuts(hole) -> list[Cut]:
 
     Raises ArgumentError if the answer cannot be found.
 
-    A kernel has no cuts, because its source is needed to build the library.
+    A kernel has no cuts, because its source is needed to build the library. A hunt has none, because it is no
+    part of the library.
     """
     found = []
-    if hole.kind == "kernel":
+    if hole.is_separate:
         return found
     for path, name, given in zip(hole.objects, hole.functions, hole.parameters or [None] * len(hole.objects)):
         f = function_of(hole, path)
@@ -138,8 +139,8 @@ def answer_text(hole) -> str:
 
 
 def library(hole) -> str:
-    """Return the library's answer as a work file; for a kernel, the library's whole file."""
-    return kernels.answer(hole) if hole.kind == "kernel" else answer_text(hole)
+    """Return the library's answer as a work file; for a separate answer, its whole file."""
+    return kernels.answer(hole) if hole.is_separate else answer_text(hole)
 
 
 def _marked(hole, lines: Iterable[str], indent: str = "") -> str:

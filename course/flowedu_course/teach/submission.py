@@ -75,7 +75,7 @@ def key(work: Path, holes: Iterable, seed: int) -> str:
     """Return a hash of the answers, exercises, judge, and seed; a grade with the same key is still valid."""
     h = hashlib.sha256(str(seed).encode())
     holes = list(holes)
-    files = [work / x.file for x in holes] + [course.file_of(x.module) for x in holes]
+    files = [work / x.file for x in holes] + [x.answer_file for x in holes] + [x.source for x in holes]
     files += [x.folder / "chapter.toml" for x in holes] + sorted(Path(course.__file__).parent.rglob("*.py"))
     for file in files:
         h.update(f"\0{file.name}\0".encode())

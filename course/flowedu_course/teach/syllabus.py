@@ -58,7 +58,7 @@ def sections(page: Path) -> list[Section]:
 
 def pages(chapter: course.Chapter) -> tuple[list[Path], list[Path]]:
     """Return (pages to read, optional pages), in order; pages of exercises are never optional."""
-    named = list(dict.fromkeys(h.why.partition("#")[0] for h in chapter.holes))
+    named = list(dict.fromkeys(h.why.partition("#")[0] for h in chapter.exercises))
     all_pages = [p for p in sorted(chapter.folder.glob("*.md")) if not p.name.endswith(".zh.md")]
     second = lambda p: re.search(r"second reading", p.read_text(encoding="utf-8")[:600], re.IGNORECASE)
     first = [p for p in all_pages if p.name == "README.md" or p.name in named or not second(p)]
@@ -78,14 +78,14 @@ def items(chapter: course.Chapter) -> Iterator:
 
     Raises ArgumentError if the exercises take longer than the chapter.
     """
-    left = round(60 * chapter.hours) - sum(h.minutes for h in chapter.holes)
+    left = round(60 * chapter.hours) - sum(h.minutes for h in chapter.exercises)
     if left < 0:
         raise ArgumentError(f"chapter {chapter.number}: its exercises take longer than its hours",
                             got=f"{chapter.hours:g} hours",
-                            expected=f"at least {sum(h.minutes for h in chapter.holes) / 60:.1f} hours in "
+                            expected=f"at least {sum(h.minutes for h in chapter.exercises) / 60:.1f} hours in "
                             f"chapter.toml")
     parts = [s for p in pages(chapter)[0] for s in sections(p)]
-    read, waiting, done = set(), list(chapter.holes), set()
+    read, waiting, done = set(), chapter.exercises, set()
     for part, minutes in zip(parts, shared(left, [s.words for s in parts])):
         yield part._replace(minutes=minutes)
         read.add((part.page.name, slug(part.title)))
@@ -143,7 +143,7 @@ def clock(n: int) -> str:
 def write_page(chapters: Sequence[course.Chapter], many: int, folder: Path) -> str:
     """Return the page, with links relative to `folder`."""
     plan = weeks(chapters, many)
-    holes = [h for c in chapters for h in c.holes]
+    holes = [h for c in chapters for h in c.exercises]
     total = sum(minutes(i) for w in plan for i in w)
     weekly = [sum(map(minutes, w)) for w in plan]
     out = [f"# {len(holes)} exercises in {many} week{'s' if many > 1 else ''}", "",

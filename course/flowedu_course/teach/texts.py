@@ -33,7 +33,7 @@ def faults(hole) -> Iterator[str]:
     for entry in hole.uses:
         if len(entry) > WIDEST or not entry.partition(": ")[2]:
             yield f"uses: expected a name, a colon, and a meaning in {WIDEST} characters; got: {entry}"
-    if hole.kind != "kernel":
+    if not hole.is_separate:
         yield from _wrong_names(hole)
 
 

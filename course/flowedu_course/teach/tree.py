@@ -190,7 +190,7 @@ def _finish(new: Path, upto: int, closed: bool, holes: Sequence, home: Path) -> 
     workflow.parent.mkdir(parents=True, exist_ok=True)
     steps = [STEP.format(short=h.short.replace('"', "'"), points=h.points, id=h.id,
                          dashed=h.id.replace(".", "-"))
-             for h in mine]
+             for h in mine if not h.is_hunt]
     workflow.write_text(WORKFLOW + "".join(steps), encoding="utf-8")
 
 
@@ -199,7 +199,7 @@ def figures(holes: Iterable) -> dict[str, dict]:
     result = {}
     with tempfile.TemporaryDirectory() as folder:
         for hole in holes:
-            if hole.stars and hole.kind != "kernel":           # kernels' stars need no withheld figures
+            if hole.stars and not hole.is_separate:           # kernels' stars need no withheld figures
                 both = []
                 given = (hole.folder / hole.stub).read_text(encoding="utf-8") if hole.stub else ""
                 for n, text in enumerate((stubs.library(hole), given)):

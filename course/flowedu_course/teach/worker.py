@@ -10,6 +10,7 @@ It does not judge, except for exercises with `together` (see bench.judge_togethe
 from __future__ import annotations
 
 import array
+import contextlib
 import faulthandler
 import gc
 import importlib
@@ -133,7 +134,9 @@ def serve(link: Any, hole: types.SimpleNamespace, request: dict) -> None:
         given, named = side.unpack(said)
         f = space[said["run"]] if "run" in said else side.objects[said["call"]]
         try:
-            with Forwarding(side, below=True).on(), Forwarding(side).on():
+            with contextlib.ExitStack() as stack:
+                for below in (True, False) if hole.kind != "hunt" else ():       # hunts get plain values
+                    stack.enter_context(Forwarding(side, below).on())
                 result = f(*given, **named)
                 return {"return": side.pack([result], changed="run" in said)}
         except Broken:
