@@ -1,5 +1,7 @@
-"""prediction has the shape (n, 1) and y has the shape (n,). Broadcasting makes their difference an (n, n) matrix: each
-prediction is compared with all targets, so the best line is flat. A list of the calls with their shapes shows it.
+"""prediction has the shape (n, 1), and y has the shape (n,).
+
+Broadcasting makes their difference an (n, n) matrix. Each prediction is compared with all targets, so
+the best line is flat. A list of the calls with their shapes shows it.
 """
 import numpy as np
 

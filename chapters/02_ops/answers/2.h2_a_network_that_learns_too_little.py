@@ -1,5 +1,7 @@
-"""The gradient of scale is the sum of dy * normal. The program uses dnormal, which is dy * scale. Both are equal while scale
-is 1, so a check with the initial weights finds nothing. gradcheck with a random scale reports a wrong gradient of input 1.
+"""The gradient of scale is the sum of dy * normal.
+
+The program uses dnormal, which is dy * scale. Both are equal while scale is 1, so a check with the
+initial weights finds nothing. gradcheck with a random scale reports a wrong gradient of input 1.
 """
 import numpy as np
 
@@ -37,10 +39,11 @@ def gradients(x, scale, dy):
 if __name__ == "__main__":
     rng = np.random.default_rng(0)
     x, target = (rng.normal(size=(8, 4)).astype(np.float32) for _ in range(2))
-    layers = {"RowNorm": RowNorm.apply, "layer_norm": lambda x, scale: flow.nn.functional.layer_norm(x, (4,), scale)}
+    layers = {"RowNorm": RowNorm.apply,
+              "layer_norm": lambda x, scale: flow.nn.functional.layer_norm(x, (4,), scale)}
     for name, layer in layers.items():
         scale = flow.ones(4, requires_grad=True)
-        for step in range(5):
+        for _ in range(5):
             loss = (layer(flow.tensor(x), scale) - flow.tensor(target)).square().sum()
             with flow.no_grad():
                 scale -= 0.05 * flow.grad(loss, scale)[0]

@@ -1,5 +1,7 @@
-"""loss has a gradient function, so total has one, too. It refers to the calls of all earlier steps, and the tape keeps them.
-item() returns a Python number, which has no history.
+"""loss has a gradient function, so total has one, too.
+
+It refers to the calls of all earlier steps, and the tape keeps them. item() returns a Python number,
+which has no history.
 """
 import numpy as np
 

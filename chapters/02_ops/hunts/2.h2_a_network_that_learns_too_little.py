@@ -34,10 +34,11 @@ def gradients(x, scale, dy):
 if __name__ == "__main__":
     rng = np.random.default_rng(0)
     x, target = (rng.normal(size=(8, 4)).astype(np.float32) for _ in range(2))
-    layers = {"RowNorm": RowNorm.apply, "layer_norm": lambda x, scale: flow.nn.functional.layer_norm(x, (4,), scale)}
+    layers = {"RowNorm": RowNorm.apply,
+              "layer_norm": lambda x, scale: flow.nn.functional.layer_norm(x, (4,), scale)}
     for name, layer in layers.items():
         scale = flow.ones(4, requires_grad=True)
-        for step in range(5):
+        for _ in range(5):
             loss = (layer(flow.tensor(x), scale) - flow.tensor(target)).square().sum()
             with flow.no_grad():
                 scale -= 0.05 * flow.grad(loss, scale)[0]
