@@ -24,8 +24,7 @@ from flowedu.tensor.arguments import types as argument_types
 OPS = tuple(f"flowedu.{name}"
             for name in """tensor. nn.functional. nn.init. ops. core.eager.tensor.""".split()) + tuple(
                 f"flowedu.oneflow04.{name}."
-                for name in """array_ops buffers distribute gradients image index_ops linalg losses math
-    matrix_ops nn pads shape_ops sort_ops unique variables""".split())
+                for name in """distribute functions image linalg losses math nn variables""".split())
 _PAIRS = "cummax cummin kthvalue mode sort topk triangular_solve svd qr slogdet"
 RETURNS = {
     **{name: f"return_types.{name}" for name in _PAIRS.split()},

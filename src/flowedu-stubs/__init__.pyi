@@ -31,13 +31,13 @@ from flowedu.oneflow04.distribute import Distribute
 from flowedu.oneflow04.image import detection as detection, image as image
 from flowedu.oneflow04.initializers import Initializer
 from flowedu.oneflow04.job import checkpoint as checkpoint, env as env, scope as scope, train as train
-from flowedu.oneflow04.job.blob import (
-    ConsistentBlob as ConsistentBlob, EagerConsistentBlob as EagerConsistentBlob, LocalBlob as LocalBlob,
-    MirroredBlob as MirroredBlob)
 from flowedu.oneflow04.job.config import (
     FunctionConfig as ExecutionConfig, FunctionConfig as FunctionConfig, FunctionConfig as function_config, GlobalConfig)
-from flowedu.oneflow04.job.description import FunctionDesc
 from flowedu.oneflow04.job.env import Resource
+from flowedu.oneflow04.job.function_desc import FunctionDesc
+from flowedu.oneflow04.job.placed_blobs import (
+    ConsistentBlob as ConsistentBlob, EagerConsistentBlob as EagerConsistentBlob, LocalBlob as LocalBlob,
+    MirroredBlob as MirroredBlob)
 from flowedu.oneflow04.job.scope import Scope, namespace as name_scope, placement as _placement
 from flowedu.oneflow04.mirrored import (
     MirroredTensorDef as MirroredTensorDef, MirroredTensorListDef as MirroredTensorListDef)

@@ -15,7 +15,7 @@ from flowedu.fast import kernels as _fast_kernels     # before anything is compu
 
 # OneFlow 0.4: blobs, job functions, layers
 from flowedu.oneflow04.public import *
-from flowedu.oneflow04.job.signature import enable_typing_check as _enable_typing_check
+from flowedu.oneflow04.job.call_signature import enable_typing_check as _enable_typing_check
 
 from flowedu.fast.memory import empty_cache, memory_stats, set_cache
 from flowedu import errors, nn, ops
@@ -97,7 +97,7 @@ _extension_homes.update(
     raise_misfit="flowedu.diagnostics.explain:raise_misfit",
     construct_tensor="flowedu.tensor.construction.creation:construct",
     bfloat16_array="flowedu.tensor.dtypes.bfloat16:to_ml_dtypes",
-    job_signature="flowedu.oneflow04.job.signature:job_signature",
+    job_signature="flowedu.oneflow04.job.call_signature:job_signature",
     place_buffers="flowedu.fast.arena:place",
     check_pass="flowedu.diagnostics.verify:pass_checks",
     check_plan="flowedu.diagnostics.verify:checked_plan",

@@ -4,7 +4,7 @@ import pytest
 
 import flowedu as flow
 from common import fresh_session, refused, run  # noqa: F401
-from flowedu.oneflow04.optim.legacy import optimizer_from_conf
+from flowedu.oneflow04.optim.optimizer_conf import optimizer_from_conf
 
 opt = flow.optimizer
 ones = flow.ones_initializer()

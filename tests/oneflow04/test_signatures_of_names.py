@@ -99,7 +99,7 @@ SIGNATURES = {
     # are these functions.
     "oneflow04.nn.losses.L1Loss": 'input, target, reduction="mean", name=None',
     "oneflow04.nn.losses.MSELoss": 'input, target, reduction="mean", name=None',
-    "oneflow04.nn.maps.PixelShuffle": "input, upscale_factor, name=None",
+    "oneflow04.nn.feature_maps.PixelShuffle": "input, upscale_factor, name=None",
     "smooth_l1_loss": "prediction, label, beta=1.0, name=None",
     # optimizers
     "optimizer.SGD": f"lr_scheduler, loss_scale_factor=None, momentum=0.9, {_REST}",

@@ -75,7 +75,7 @@ def test_matrices():
     weights, (g,) = gradients(flow.tril, x)
     np.testing.assert_allclose(g, np.tril(weights))
     with refused(ValueError, "diagonal=5"):
-        flow.oneflow04.matrix_ops.diag(flow.tensor(x), 5)
+        flow.oneflow04.functions.ranges_and_triangles.diag(flow.tensor(x), 5)
     assert flow.diag(flow.tensor(x), 5).shape == (0,)        # for tensors, as in PyTorch
     with refused(ValueError, "matrix"):
         flow.tril(flow.tensor(x[0]))

@@ -185,8 +185,8 @@ def test_argwhere_eagerly():
     got = flow.argwhere(t, dtype=flow.int32).numpy()         # dtype= selects OneFlow 0.4's function
     assert got.dtype == np.int32 and flow.argwhere(t).dtype is flow.int64
     np.testing.assert_array_equal(got, [[0, 1], [1, 0], [1, 2]])
-    np.testing.assert_array_equal(flow.oneflow04.array_ops.where(t).numpy(), got)
-    np.testing.assert_array_equal(flow.oneflow04.index_ops.nonzero(t).numpy(), got.T)
+    np.testing.assert_array_equal(flow.oneflow04.functions.shapes_and_constants.where(t).numpy(), got)
+    np.testing.assert_array_equal(flow.oneflow04.functions.gather_scatter.nonzero(t).numpy(), got.T)
     np.testing.assert_array_equal(flow.nonzero(t).numpy(), got)          # for tensors, as in PyTorch
     np.testing.assert_array_equal([i.numpy() for i in flow.where(t)], got.T)
     assert flow.argwhere(t, dtype=flow.int64).numpy().dtype == np.int64

@@ -21,7 +21,8 @@ INSIDE = ("ops/", "core/ops/", "onnx/ops.py", "core/sbp/", "core/job/", "core/la
           "core/grad/custom.py", "tensor/inplace/tape_nodes.py", "distributed/", "oneflow04/job/",
           "oneflow04/custom/", "oneflow04/initializers.py", "oneflow04/optim/loss_scale.py",
           "optim/lr_scheduler/",
-          "oneflow04/optim/warmup.py", "oneflow04/optim/minimize.py", "nn/parallel/", "flowedu_course/laws/",
+          "oneflow04/optim/warmup.py", "oneflow04/optim/optimizers.py", "nn/parallel/",
+          "flowedu_course/laws/",
           "distributions/transforms.py",
           "optim/torch_form.py", "optim/by_formula.py",
           "mock/insides/")                                # options of other libraries; see their docstrings
@@ -64,9 +65,10 @@ REASONS = ({
      "nn/modules/linear.Identity.__init__(args)": "its meaning is to take anything",
      "nn/modules/linear.Identity.__init__(kwargs)": "its meaning is to take anything",
      "saving/state.load(support_pytorch_format)": "files of PyTorch are refused in any case",
-     "oneflow04/pads.pad_grad(constant_value)": "the border that it fills has no part in the gradient",
-     "oneflow04/unique.sync_dynamic_resize(eager)": "results are the same either way",
-     "oneflow04/sort_ops.top_k(sorted)": "a sorted result is one of those that False allows",
+     "oneflow04/functions/image_padding.pad_grad(constant_value)":
+        "the border that it fills has no part in the gradient",
+     "oneflow04/functions/unique_and_finite.sync_dynamic_resize(eager)": "results are the same either way",
+     "oneflow04/functions/sort_and_top_k.top_k(sorted)": "a sorted result is one of those that False allows",
      "tensor/indexing/sort_and_search.topk(sorted)": "likewise",
      "tensor/indexing/sort_and_search.unique(sorted)": "likewise",
      "tensor/indexing/sort_and_search.sort(stable)": "a stable order is one of those that False allows",

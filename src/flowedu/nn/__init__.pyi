@@ -71,7 +71,7 @@ from flowedu.nn.modules.upsampling import (
     Upsample as Upsample, UpsamplingBilinear2d as UpsamplingBilinear2d, UpsamplingNearest2d as UpsamplingNearest2d)
 from flowedu.nn.parameter_lists import ParameterDict as ParameterDict, ParameterList as ParameterList
 from flowedu.oneflow04.nn import image as image
-from flowedu.oneflow04.nn.records import (
+from flowedu.oneflow04.nn.ofrecord_modules import (
     CoinFlip as CoinFlip, CropMirrorNormalize as CropMirrorNormalize, OFRecordBytesDecoder as OFRecordBytesDecoder,
     OFRecordBytesDecoder as OfrecordBytesDecoder, OFRecordImageDecoder as OFRecordImageDecoder,
     OFRecordImageDecoderRandomCrop as OFRecordImageDecoderRandomCrop, OFRecordRawDecoder as OFRecordRawDecoder,

@@ -13,7 +13,7 @@ from flowedu.core.ops.elementwise import add
 from flowedu.core.ops.view import identity
 from flowedu.core.values.place import bounds
 from flowedu.errors import CheckError, ShapeError
-from flowedu.oneflow04.axes import normal_axis
+from flowedu.oneflow04.functions.axes import normal_axis
 from flowedu.oneflow04.job.scope import placement
 from flowedu.ops.front import front
 

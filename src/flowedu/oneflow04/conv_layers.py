@@ -11,7 +11,7 @@ from flowedu.errors import ArgumentError, CallError, CheckError
 from flowedu.nn.layout import FORMATS, channels_last, check_rank
 from flowedu.oneflow04 import initializers as init
 from flowedu.oneflow04.distribute import BROADCAST
-from flowedu.oneflow04.nn import conv, maps
+from flowedu.oneflow04.nn import conv, feature_maps
 from flowedu.oneflow04.nn import functions as F
 from flowedu.oneflow04.variables import get_variable
 from flowedu.ops.padding import conv_ints
@@ -149,7 +149,7 @@ def prelu(inputs, alpha_initializer=None, alpha_regularizer=None, shared_axes: S
     alpha = get_variable(variable_name(name, "alpha"), shape, inputs.dtype,
                          alpha_initializer or init.constant_initializer(0), alpha_regularizer, trainable,
                          "alpha", distribute=model_distribute, reuse=False)
-    return maps.prelu(inputs, alpha, name=name)
+    return feature_maps.prelu(inputs, alpha, name=name)
 
 
 def upsample_2d(x, size: float | Sequence[float] = (2, 2), align_corners: bool = False,
@@ -166,4 +166,4 @@ def upsample_2d(x, size: float | Sequence[float] = (2, 2), align_corners: bool =
     Raises:
         ArgumentError: the interpolation is unknown, or "nearest" is combined with align_corners.
     """
-    return maps.upsample_2d(x, size, align_corners, data_format, interpolation, name=name)
+    return feature_maps.upsample_2d(x, size, align_corners, data_format, interpolation, name=name)

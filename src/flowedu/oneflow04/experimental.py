@@ -6,13 +6,13 @@ from types import SimpleNamespace
 
 from flowedu.errors import ArgumentError
 from flowedu.errors.once import say_once
-from flowedu.oneflow04.array_ops import assign
 from flowedu.oneflow04.custom.module import custom_op_module
+from flowedu.oneflow04.functions.pad_slice_broadcast import slice_update, slice_v2
+from flowedu.oneflow04.functions.shapes_and_constants import assign
+from flowedu.oneflow04.functions.unique_and_finite import indexed_slices_reduce_sum, unique_with_counts
+from flowedu.oneflow04.job.call_signature import enable_typing_check
 from flowedu.oneflow04.job.scope import namespace as name_scope
-from flowedu.oneflow04.job.signature import enable_typing_check
 from flowedu.oneflow04.math import reduce_sum, square
-from flowedu.oneflow04.shape_ops import slice_update, slice_v2
-from flowedu.oneflow04.unique import indexed_slices_reduce_sum, unique_with_counts
 from flowedu.ops.front import front
 
 logical_slice = slice_v2                       # slices in flowedu always apply to the logical value

@@ -12,8 +12,6 @@ from flowedu.core.ops.view import assign
 from flowedu.core.values import dtype as dt
 from flowedu.errors import ArgumentError, CheckError
 from flowedu.oneflow04 import initializers as init
-from flowedu.oneflow04.array_ops import reshape
-from flowedu.oneflow04.axes import normal_axis
 from flowedu.oneflow04.conv_layers import (
     apply_activation,
     conv1d,
@@ -24,7 +22,9 @@ from flowedu.oneflow04.conv_layers import (
     variable_name,
 )
 from flowedu.oneflow04.distribute import AUTO, BROADCAST, split
-from flowedu.oneflow04.gradients import layer_norm_grad, layer_norm_param_grad  # noqa: F401  (also names of flow.layers)
+from flowedu.oneflow04.functions.axes import normal_axis
+from flowedu.oneflow04.functions.gradients import layer_norm_grad, layer_norm_param_grad  # noqa: F401  (also names of flow.layers)
+from flowedu.oneflow04.functions.shapes_and_constants import reshape
 from flowedu.oneflow04.math import add, matmul, relu
 from flowedu.oneflow04.nn import functions as F
 from flowedu.oneflow04.variables import get_variable
@@ -144,7 +144,7 @@ def batch_normalization(inputs, axis: int = -1, momentum: float = 0.99, epsilon:
 
     def variable(part, override, initializer, wanted, regularizer=None, learn=trainable, value=0.0):
         if not wanted:
-            from flowedu.oneflow04.array_ops import constant
+            from flowedu.oneflow04.functions.shapes_and_constants import constant
             return constant(value, inputs.dtype, n)
         return get_variable(variable_name(name, part, override), n, inputs.dtype, initializer, regularizer,
                             learn, part, reuse=False)

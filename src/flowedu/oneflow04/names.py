@@ -24,8 +24,15 @@ from flowedu.core.values.blob import BlobDef
 from flowedu.core.values.dtype import bool_, dtype
 from flowedu.core.values.size import Size
 from flowedu.diagnostics.present import register_choices
-from flowedu.oneflow04 import array_ops, index_ops, math, matrix_ops, shape_ops, sort_ops
-from flowedu.oneflow04.nn import losses, maps, norms
+from flowedu.oneflow04 import math
+from flowedu.oneflow04.functions import (
+    gather_scatter,
+    pad_slice_broadcast,
+    ranges_and_triangles,
+    shapes_and_constants,
+    sort_and_top_k,
+)
+from flowedu.oneflow04.nn import feature_maps, group_norm, losses
 
 
 class Older(NamedTuple):
@@ -75,39 +82,39 @@ def _no_axis(args) -> bool:
 
 _clip, _matmul = Older(math.clip_by_value), Older(math.matmul)
 OLDER = {
-    "argsort": Older(sort_ops.argsort, (), _a_word),
-    "argwhere": Older(index_ops.argwhere),
+    "argsort": Older(sort_and_top_k.argsort, (), _a_word),
+    "argwhere": Older(gather_scatter.argwhere),
     "clamp": _clip,
     "clip": _clip,
     "clip_by_scalar": _clip,
-    "concat": Older(array_ops.concat),
-    "diag": Older(matrix_ops.diag),
-    "eye": Older(matrix_ops.eye),
-    "flatten": Older(array_ops.flatten),
-    "gather": Older(index_ops.gather, (int,), _no_axis),
+    "concat": Older(shapes_and_constants.concat),
+    "diag": Older(ranges_and_triangles.diag),
+    "eye": Older(ranges_and_triangles.eye),
+    "flatten": Older(shapes_and_constants.flatten),
+    "gather": Older(gather_scatter.gather, (int,), _no_axis),
     "linalg.matmul": _matmul,
-    "masked_fill": Older(array_ops.masked_fill, (), _not_a_mask),
+    "masked_fill": Older(shapes_and_constants.masked_fill, (), _not_a_mask),
     "matmul": _matmul,
-    "nonzero": Older(index_ops.nonzero),
-    "ones": Older(array_ops.ones, (), _second(dtype, type)),
-    "ones_like": Older(array_ops.ones_like),
-    "pad": Older(shape_ops.pad, (tuple, list), _pairs),
-    "reshape": Older(array_ops.reshape, (int, tuple, list, Size), _no_sizes),
-    "sort": Older(sort_ops.sort, (), _a_word),
-    "squeeze": Older(array_ops.squeeze, (int, tuple), _second(list)),
-    "stack": Older(array_ops.stack),
-    "swapaxes": Older(shape_ops.swapaxes),
-    "transpose": Older(array_ops.transpose, (int,), _second(list, tuple)),
-    "tril": Older(matrix_ops.tril),
-    "triu": Older(matrix_ops.triu),
-    "where": Older(array_ops.where),
-    "zeros": Older(array_ops.zeros, (), _second(dtype, type)),
-    "zeros_like": Older(array_ops.zeros_like),
+    "nonzero": Older(gather_scatter.nonzero),
+    "ones": Older(shapes_and_constants.ones, (), _second(dtype, type)),
+    "ones_like": Older(shapes_and_constants.ones_like),
+    "pad": Older(pad_slice_broadcast.pad, (tuple, list), _pairs),
+    "reshape": Older(shapes_and_constants.reshape, (int, tuple, list, Size), _no_sizes),
+    "sort": Older(sort_and_top_k.sort, (), _a_word),
+    "squeeze": Older(shapes_and_constants.squeeze, (int, tuple), _second(list)),
+    "stack": Older(shapes_and_constants.stack),
+    "swapaxes": Older(pad_slice_broadcast.swapaxes),
+    "transpose": Older(shapes_and_constants.transpose, (int,), _second(list, tuple)),
+    "tril": Older(ranges_and_triangles.tril),
+    "triu": Older(ranges_and_triangles.triu),
+    "where": Older(shapes_and_constants.where),
+    "zeros": Older(shapes_and_constants.zeros, (), _second(dtype, type)),
+    "zeros_like": Older(shapes_and_constants.zeros_like),
     **{f"nn.{name}": Older(getattr(home, name), values=count) for home, count, names in (
         (losses, 2, "BCELoss BCEWithLogitsLoss KLDivLoss L1Loss MSELoss"),
         (losses, 3, "MarginRankingLoss TripletMarginLoss"),
-        (norms, 1, "GroupNorm InstanceNorm1d InstanceNorm2d InstanceNorm3d"),
-        (maps, 1, "PixelShuffle")) for name in names.split()},
+        (group_norm, 1, "GroupNorm InstanceNorm1d InstanceNorm2d InstanceNorm3d"),
+        (feature_maps, 1, "PixelShuffle")) for name in names.split()},
 }
 
 

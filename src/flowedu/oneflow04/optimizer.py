@@ -2,7 +2,7 @@
 from flowedu.oneflow04.optim import warmup
 from flowedu.oneflow04.optim.clipping import grad_clipping
 from flowedu.oneflow04.optim.loss_scale import loss_scale
-from flowedu.oneflow04.optim.minimize import (
+from flowedu.oneflow04.optim.optimizers import (
     LAMB,
     LARS,
     SGD,

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from flowedu.core.job.session import clear_default_session
 from flowedu.diagnostics.lazy_imports import lazy_import
-from flowedu.oneflow04 import test_env as env
+from flowedu.oneflow04 import unittest_env as env
 
 _unknown, _ = lazy_import(__name__, {})
 

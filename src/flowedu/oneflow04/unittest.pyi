@@ -1,6 +1,6 @@
 """Written by `make stubs`: do not edit."""
 from collections.abc import Callable
-from flowedu.oneflow04 import test_env as env
+from flowedu.oneflow04 import unittest_env as env
 
 def clear_default_session() -> None: """Discard all jobs, variables, and resource settings."""
 def num_nodes_required(num_nodes: int) -> Callable:

@@ -68,7 +68,7 @@ def test_a_varying_batch_trains_as_jobs_of_fixed_size_do(sizes):
 
 
 def test_plans_of_old_shapes_are_evicted():
-    from flowedu.oneflow04.job.program import KEPT
+    from flowedu.oneflow04.job.program04 import KEPT
 
     @flow.global_function("predict", mirrored())
     def job(x: tp.ListNumpy.Placeholder((100, 2))) -> tp.ListNumpy:

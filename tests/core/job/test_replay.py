@@ -12,7 +12,7 @@ import flowedu.typing as tp
 from common import constant, fresh_session, job  # noqa: F401
 from flowedu.core.layers.context import current
 from flowedu.core.values.dtype import as_dtype
-from flowedu.oneflow04 import index_ops, sort_ops
+from flowedu.oneflow04.functions import gather_scatter, sort_and_top_k
 
 _RNG = np.random.default_rng(0)
 SIZES = (5, 2, 1)
@@ -43,9 +43,10 @@ nn, math, layers = flow.nn, flow.math, flow.layers
 
 TABLE = {
     # arrays
-    "argsort": (lambda x: sort_ops.argsort(x, 0), X), "sort": (lambda x: flow.sort(x, 0, "DESCENDING"), X),
-    "argwhere": (lambda x: index_ops.argwhere(x), whole(2, 4)), "nonzero": (lambda x: index_ops.nonzero(x),
-                                                                            whole(2, 4)),
+    "argsort": (lambda x: sort_and_top_k.argsort(x, 0), X),
+    "sort": (lambda x: flow.sort(x, 0, "DESCENDING"), X),
+    "argwhere": (lambda x: gather_scatter.argwhere(x), whole(2, 4)),
+    "nonzero": (lambda x: gather_scatter.nonzero(x), whole(2, 4)),
     "where": (lambda c, x, y: flow.where(c, x, y), whole(2, 4), X, Y),
     "broadcast_like": (lambda x, y: flow.broadcast_like(x, y, [1]), real(), X),
     "math.broadcast_to_compatible_with": (lambda x, y: math.broadcast_to_compatible_with(x, [y]), real(1), X),

@@ -17,7 +17,7 @@ from flowedu.errors import CheckError, DTypeError, UnsupportedError
 from flowedu.oneflow04 import mirrored
 from flowedu.oneflow04.job import annotation as an
 from flowedu.oneflow04.job import arguments as ag
-from flowedu.oneflow04.job import signature as js
+from flowedu.oneflow04.job import call_signature as js
 
 X = tp.Numpy.Placeholder((4, 3))
 BATCH = 7  # BATCH is looked up by string annotations

@@ -20,7 +20,7 @@ def global_function(type: str = "predict", function_config: Any = None,
                     kind: type[JobFunction] | None = None) -> Callable:
     """Return a decorator that turns a function into a job: `@global_function("train")`.
 
-    flow.global_function (oneflow04/job/function.py) passes a job class with more features.
+    flow.global_function (oneflow04/job/function04.py) passes a job class with more features.
     """
     if callable(type):
         raise errors.decorator_not_called(getattr(type, "__name__", ""))

@@ -5,7 +5,7 @@
     signature.check_return(value, is_blob)     at compile time, on the value that the body returned
     convert(value, signature.returns, leaf)    at every call
 
-In this file a job takes arrays, and returns one array or None. oneflow04/job/signature.py adds
+In this file a job takes arrays, and returns one array or None. oneflow04/job/call_signature.py adds
 containers, lists of arrays per device, callbacks, and older forms of annotations.
 """
 from __future__ import annotations

@@ -20,8 +20,9 @@ from flowedu.core.ops.record import REQUIRED
 from flowedu.core.ops.view import constant, identity
 from flowedu.errors import JobBuildAndInferError, ShapeError
 from flowedu.errors.nearest import nearest
-from flowedu.oneflow04 import array_ops, math
-from flowedu.oneflow04.axes import normal_axis
+from flowedu.oneflow04 import math
+from flowedu.oneflow04.functions import shapes_and_constants
+from flowedu.oneflow04.functions.axes import normal_axis
 from flowedu.oneflow04.image import detection, image  # noqa: F401
 from flowedu.ops.bias import bias_add
 from flowedu.ops.host import HOST
@@ -79,8 +80,8 @@ for _name, _record in {"add": "add", "sub": "sub", "mul": "mul", "div": "div", "
     _type(f"broadcast_{_name}", "x, y -> z", REGISTRY[_record])
 _type("multiply", "x, y -> out", mul)
 _type("add_n", "in* -> out", _body(math.add_n))
-_type("where", "condition, x, y -> out", _body(array_ops.where))
-_type("cast", "in -> out", _body(array_ops.cast), dtype=REQUIRED)
+_type("where", "condition, x, y -> out", _body(shapes_and_constants.where))
+_type("cast", "in -> out", _body(shapes_and_constants.cast), dtype=REQUIRED)
 _type("identity", "in -> out", identity)
 
 
@@ -94,11 +95,11 @@ _type("scalar_mul", "in -> out", lambda x, **a: x * _operand(**a), **_scalar)
 
 
 # ---- shapes
-_type("reshape", "in -> out", _body(array_ops.reshape), shape=REQUIRED)
-_type("transpose", "input -> output", _body(array_ops.transpose), perm=REQUIRED)
-_type("expand_dims", "in -> out", _body(array_ops.expand_dims), axis=REQUIRED)
-_type("squeeze", "in -> out", lambda x, axes: _body(array_ops.squeeze)(x, axes), axes=REQUIRED)
-_type("flatten", "in -> out", _body(array_ops.flatten), start_dim=0, end_dim=-1)
+_type("reshape", "in -> out", _body(shapes_and_constants.reshape), shape=REQUIRED)
+_type("transpose", "input -> output", _body(shapes_and_constants.transpose), perm=REQUIRED)
+_type("expand_dims", "in -> out", _body(shapes_and_constants.expand_dims), axis=REQUIRED)
+_type("squeeze", "in -> out", lambda x, axes: _body(shapes_and_constants.squeeze)(x, axes), axes=REQUIRED)
+_type("flatten", "in -> out", _body(shapes_and_constants.flatten), start_dim=0, end_dim=-1)
 _type("concat", "in* -> out", lambda xs, axis, max_dim_size: concat(
       *xs, axis=normal_axis(axis, xs[0].ndim, "concat")), axis=REQUIRED, max_dim_size=0)
 _type("slice", "x -> y", slice_op, start=REQUIRED, stop=REQUIRED, step=REQUIRED)

@@ -16,8 +16,8 @@ from flowedu.core.layers.context import gen_seed
 from flowedu.core.values import dtype as dt
 from flowedu.errors import ArgumentError, DataError, DTypeError, ShapeError
 from flowedu.errors.once import inert
-from flowedu.oneflow04.buffers import need_buffer
 from flowedu.oneflow04.data.reader import ofrecord_reader
+from flowedu.oneflow04.functions.tensor_buffers import need_buffer
 from flowedu.oneflow04.image import resample
 from flowedu.oneflow04.image.decode import check_color_space, check_crop, crop_window, decode_images
 from flowedu.oneflow04.random import name_once, seed_of

@@ -10,7 +10,7 @@ from flowedu.core.buffers.tensor_buffer import TensorBuffer
 from flowedu.core.values import dtype as dt
 from flowedu.errors import ArgumentError, ShapeError, UnsupportedError
 from flowedu.errors.buffers import wrong_dtype
-from flowedu.oneflow04.buffers import need_buffer, need_value
+from flowedu.oneflow04.functions.tensor_buffers import need_buffer, need_value
 from flowedu.oneflow04.image import _pixels
 from flowedu.oneflow04.image.decode import check_color_space
 from flowedu.oneflow04.image.pictures import allocate_output, channel_numbers, check_pictures

@@ -20,7 +20,7 @@ from flowedu.core.buffers.tensor_buffer import TensorBuffer
 from flowedu.core.values import dtype as dt
 from flowedu.errors import DataError, ShapeError
 from flowedu.errors.buffers import wrong_dtype
-from flowedu.oneflow04.buffers import need_buffer, need_value
+from flowedu.oneflow04.functions.tensor_buffers import need_buffer, need_value
 from flowedu.oneflow04.image.pictures import FLIPS, flip_codes, with_codes
 from flowedu.ops.front import front
 from flowedu.ops.host import define_host

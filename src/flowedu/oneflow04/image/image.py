@@ -17,7 +17,7 @@ from flowedu.core.layers.context import gen_seed
 from flowedu.core.values import dtype as dt
 from flowedu.errors import ArgumentError, DTypeError, ShapeError
 from flowedu.errors.buffers import wrong_dtype
-from flowedu.oneflow04.buffers import need_buffer, sizes
+from flowedu.oneflow04.functions.tensor_buffers import need_buffer, sizes
 from flowedu.oneflow04.image.crop_mirror import CropMirrorNormalize
 from flowedu.oneflow04.image.decode import check_color_space, check_crop, crop_window, decode_images
 from flowedu.oneflow04.image.pictures import (

@@ -7,7 +7,7 @@ from flowedu.core.buffers.tensor_buffer import TensorBuffer
 from flowedu.core.values import dtype as dt
 from flowedu.core.values.storage import empty
 from flowedu.errors import ArgumentError, DTypeError, ShapeError
-from flowedu.oneflow04.buffers import need_value, number_type
+from flowedu.oneflow04.functions.tensor_buffers import need_value, number_type
 
 _PIXELS = (dt.uint8, dt.float32)
 

@@ -8,7 +8,7 @@ import numpy as np
 from flowedu.core.buffers.tensor_buffer import TensorBuffer
 from flowedu.core.values import dtype as dt
 from flowedu.errors import ArgumentError
-from flowedu.oneflow04.buffers import need_buffer
+from flowedu.oneflow04.functions.tensor_buffers import need_buffer
 from flowedu.oneflow04.image import resample
 from flowedu.oneflow04.image.decode import check_color_space
 from flowedu.oneflow04.image.pictures import allocate_output, check_pictures, pixel_type

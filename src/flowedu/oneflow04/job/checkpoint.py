@@ -8,7 +8,7 @@ from flowedu.core.job.session import default_session
 from flowedu.errors.nearest import similar
 from flowedu.oneflow04.job import checkpoint_files
 from flowedu.oneflow04.job.checkpoint_files import FileBackendVariableBlob
-from flowedu.oneflow04.job.session import get_all_variables
+from flowedu.oneflow04.job.session04 import get_all_variables
 
 
 def save(path: str, var_dict: Mapping[str, Any] | None = None) -> None:

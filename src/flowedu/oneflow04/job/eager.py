@@ -23,15 +23,15 @@ from flowedu.core.values.signature import MISSING, convert, leaves
 from flowedu.core.values.spec import Spec
 from flowedu.errors import CheckError, DTypeError, UnsupportedError
 from flowedu.errors.jobs import called_in_body
-from flowedu.oneflow04.job.blob import EagerConsistentBlob, MirroredBlob
-from flowedu.oneflow04.job.context import Context04, Delivery
-from flowedu.oneflow04.job.values import (
+from flowedu.oneflow04.job.containers import (
     as_numpy_dtype,
     check_returned,
     copy_for_caller,
     flatten_values,
     split_per_device,
 )
+from flowedu.oneflow04.job.context04 import Context04, Delivery
+from flowedu.oneflow04.job.placed_blobs import EagerConsistentBlob, MirroredBlob
 from flowedu.ops.host import States
 from flowedu.tensor import Tensor, no_grad, tensor
 

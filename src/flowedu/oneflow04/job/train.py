@@ -12,7 +12,7 @@ from flowedu.core.job.session import default_session
 from flowedu.errors import CheckError
 from flowedu.oneflow04.job import checkpoint
 from flowedu.oneflow04.job.checkpoint_files import CheckpointFileError, is_complete
-from flowedu.oneflow04.job.session import load_variables
+from flowedu.oneflow04.job.session04 import load_variables
 
 _TIME = "%Y%m%d_%H%M%S_%f"
 

@@ -20,7 +20,7 @@ from flowedu.core.ops.concat import concat
 from flowedu.core.ops.concat import slice as slice_op
 from flowedu.core.values.place import Place, parts
 from flowedu.errors import CheckError, UnsupportedError
-from flowedu.oneflow04.job.blob import ConsistentBlob, MirroredBlob
+from flowedu.oneflow04.job.placed_blobs import ConsistentBlob, MirroredBlob
 
 
 class Views:

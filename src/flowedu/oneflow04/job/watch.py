@@ -11,8 +11,8 @@ from flowedu.core.layers.context import current
 from flowedu.core.values.thread_state import thread_state
 from flowedu.core.values.typing import Numpy
 from flowedu.errors import CheckError, UnsupportedError
-from flowedu.oneflow04.job.blob import LocalBlob
-from flowedu.oneflow04.job.values import join_devices
+from flowedu.oneflow04.job.containers import join_devices
+from flowedu.oneflow04.job.placed_blobs import LocalBlob
 from flowedu.oneflow04.typing import ListNumpy
 
 

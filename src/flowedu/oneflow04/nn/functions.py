@@ -7,7 +7,7 @@ from flowedu.core.ops.define import Op
 from flowedu.core.ops.reduce import sum as sum_op
 from flowedu.core.ops.view import constant, reshape
 from flowedu.errors import ArgumentError, CheckError, UnsupportedError
-from flowedu.oneflow04.axes import normal_axis
+from flowedu.oneflow04.functions.axes import normal_axis
 from flowedu.oneflow04.math import mean_of, reduced_axes, relu, variance_of
 from flowedu.ops import composed
 from flowedu.ops.activations import elu as elu_op

@@ -9,7 +9,7 @@ from flowedu.core.ops.concat import slice as slice_op
 from flowedu.core.ops.matmul import matmul
 from flowedu.core.ops.view import reshape, transpose
 from flowedu.errors import CheckError, UnsupportedError
-from flowedu.oneflow04.matrix_ops import tril
+from flowedu.oneflow04.functions.ranges_and_triangles import tril
 from flowedu.oneflow04.nn.functions import bias_add, dropout, softmax
 from flowedu.ops.front import front
 from flowedu.ops.functions import gelu

@@ -7,11 +7,11 @@ Importing this module adds the names to `flow.nn`, which does not import them it
 from flowedu.oneflow04.nn.functions import *
 from flowedu.oneflow04.nn.conv import *
 from flowedu.oneflow04.nn.fused import *
-from flowedu.oneflow04.gradients import softmax_grad
-from flowedu.oneflow04.nn.maps import *
-from flowedu.oneflow04.nn.norms import *
+from flowedu.oneflow04.functions.gradients import softmax_grad
+from flowedu.oneflow04.nn.feature_maps import *
+from flowedu.oneflow04.nn.group_norm import *
 from flowedu.oneflow04.nn.pool import *
-from flowedu.oneflow04.matrix_ops import tril
+from flowedu.oneflow04.functions.ranges_and_triangles import tril
 from flowedu.oneflow04.nn.losses import *
 from flowedu.diagnostics.lazy_imports import add_names as _add_names
 
@@ -20,4 +20,4 @@ _add_names("flowedu.nn", {_name: _value for _name, _value in vars().items() if n
     **dict.fromkeys(("CoinFlip", "CropMirrorNormalize", "OFRecordBytesDecoder", "OFRecordImageDecoder",
                      "OFRecordImageDecoderRandomCrop", "OFRecordRawDecoder", "OFRecordReader",
                      "OfrecordBytesDecoder",
-                     "OfrecordRawDecoder", "OfrecordReader"), "flowedu.oneflow04.nn.records")})
+                     "OfrecordRawDecoder", "OfrecordReader"), "flowedu.oneflow04.nn.ofrecord_modules")})

@@ -10,7 +10,7 @@ from flowedu.core.ops.reduce import sum as sum_op
 from flowedu.core.ops.view import cast, constant, reshape
 from flowedu.core.values import dtype as dt
 from flowedu.errors import ArgumentError, ShapeError
-from flowedu.oneflow04.axes import normal_axis
+from flowedu.oneflow04.functions.axes import normal_axis
 from flowedu.ops.front import front
 from flowedu.ops.host import define_host
 

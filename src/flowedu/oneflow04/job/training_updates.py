@@ -14,7 +14,7 @@ from flowedu.core.values import dtype as dt
 from flowedu.core.values.spec import Spec
 from flowedu.errors import CheckError, DTypeError, JobBuildAndInferError
 from flowedu.oneflow04.initializers import constant_initializer, zeros_initializer
-from flowedu.oneflow04.job.scaling import Scaling, loss_scale_policy
+from flowedu.oneflow04.job.loss_scaling import Scaling, loss_scale_policy
 from flowedu.oneflow04.optim.schedule import LrScheduler
 
 

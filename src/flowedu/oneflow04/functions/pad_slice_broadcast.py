@@ -12,9 +12,9 @@ from flowedu.core.ops.view import cast, constant, expand, reshape
 from flowedu.core.values import dtype as dt
 from flowedu.core.values.spec import broadcast
 from flowedu.errors import ArgumentError, CheckError, DTypeError, ShapeError
-from flowedu.oneflow04.axes import normal_axis
-from flowedu.oneflow04.matrix_ops import positions
-from flowedu.oneflow04.sort_ops import exchange_axes
+from flowedu.oneflow04.functions.axes import normal_axis
+from flowedu.oneflow04.functions.ranges_and_triangles import positions
+from flowedu.oneflow04.functions.sort_and_top_k import exchange_axes
 from flowedu.ops.front import front
 from flowedu.ops.index import gather
 

@@ -7,8 +7,8 @@ from flowedu.core.ops.concat import concat
 from flowedu.core.ops.view import constant
 from flowedu.core.values import dtype as dt
 from flowedu.errors import ArgumentError, CheckError, ShapeError
-from flowedu.oneflow04.matrix_ops import positions
-from flowedu.oneflow04.shape_ops import pad, slice_v2
+from flowedu.oneflow04.functions.pad_slice_broadcast import pad, slice_v2
+from flowedu.oneflow04.functions.ranges_and_triangles import positions
 from flowedu.ops.front import front
 from flowedu.ops.index import gather
 from flowedu.ops.padding import conv_padding

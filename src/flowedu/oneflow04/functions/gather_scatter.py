@@ -14,8 +14,8 @@ from flowedu.core.ops.concat import concat
 from flowedu.core.ops.view import check_number, expand, reshape, transpose
 from flowedu.core.values import dtype as dt
 from flowedu.errors import ArgumentError, DTypeError, ShapeError
-from flowedu.oneflow04.axes import normal_axis
-from flowedu.oneflow04.matrix_ops import positions
+from flowedu.oneflow04.functions.axes import normal_axis
+from flowedu.oneflow04.functions.ranges_and_triangles import positions
 from flowedu.ops.front import front
 from flowedu.ops.host import define_host
 from flowedu.ops.index import gather as gather_op

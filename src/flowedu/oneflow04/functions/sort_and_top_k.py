@@ -6,7 +6,7 @@ from flowedu.core.ops.reduce import sum as sum_op
 from flowedu.core.ops.view import cast, reshape, transpose
 from flowedu.core.values import dtype as dt
 from flowedu.errors import ArgumentError, CheckError, DTypeError, ShapeError
-from flowedu.oneflow04.axes import normal_axis
+from flowedu.oneflow04.functions.axes import normal_axis
 from flowedu.ops.front import front
 from flowedu.ops.order import argsort as argsort_op
 from flowedu.ops.order import top_k as top_k_op

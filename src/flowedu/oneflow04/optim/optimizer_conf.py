@@ -14,8 +14,8 @@ from typing import Any
 from flowedu.errors import CheckError, UnsupportedError
 from flowedu.oneflow04.optim import schedule, warmup
 from flowedu.oneflow04.optim.clipping import by_global_norm
-from flowedu.oneflow04.optim.decay import WeightDecay
-from flowedu.oneflow04.optim.minimize import LAMB, LARS, SGD, Adam, LazyAdam, Optimizer, RMSProp
+from flowedu.oneflow04.optim.optimizers import LAMB, LARS, SGD, Adam, LazyAdam, Optimizer, RMSProp
+from flowedu.oneflow04.optim.weight_decay import WeightDecay
 
 REQUIRED = object()
 

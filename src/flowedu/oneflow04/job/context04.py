@@ -21,10 +21,10 @@ from flowedu.errors import DTypeError, JobBuildAndInferError, UnsupportedError
 from flowedu.errors import jobs as errors
 from flowedu.errors.once import say_once
 from flowedu.nn.amp.casts import autocast
-from flowedu.oneflow04.job.blob import ConsistentBlob
+from flowedu.oneflow04.job.containers import as_numpy_dtype, has_numbers
+from flowedu.oneflow04.job.placed_blobs import ConsistentBlob
 from flowedu.oneflow04.job.placement import Placement
 from flowedu.oneflow04.job.recording import Call, replay
-from flowedu.oneflow04.job.values import as_numpy_dtype, has_numbers
 from flowedu.oneflow04.job.views import Views
 from flowedu.ops.host import HostOp
 from flowedu.tensor.devices import device
@@ -191,7 +191,7 @@ class Context04(JobContext):
     def check_goal(self) -> None:
         """Choose the optimizer and the losses of the job from its legacy settings, unless minimize did."""
         if self.goal is None and self.legacy_losses:
-            from flowedu.oneflow04.optim.legacy import optimizer_from_conf  # it knows all optimizers
+            from flowedu.oneflow04.optim.optimizer_conf import optimizer_from_conf  # it knows all optimizers
             self.minimize(optimizer_from_conf(self.config.values if self.config else {}), self.legacy_losses)
         elif self.config:
             for name in LEGACY.intersection(self.config.values):

@@ -13,7 +13,7 @@ from flowedu.errors import CheckError
 from flowedu.errors.values import no_data
 from flowedu.oneflow04 import distribute as wishes
 from flowedu.oneflow04 import math
-from flowedu.oneflow04.job.values import is_list
+from flowedu.oneflow04.job.containers import is_list
 from flowedu.ops.front import front
 
 

@@ -15,10 +15,10 @@ from flowedu.core.layers.group import State, UpdateRule
 from flowedu.core.ops.update import sgd_update
 from flowedu.errors import ArgumentError, CheckError, UnsupportedError
 from flowedu.errors.once import say_once
-from flowedu.oneflow04.job.update import Training
-from flowedu.oneflow04.optim.decay import WeightDecay
+from flowedu.oneflow04.job.training_updates import Training
 from flowedu.oneflow04.optim.loss_scale import LossScalePolicy, StaticLossScalePolicy
 from flowedu.oneflow04.optim.schedule import LrScheduler, as_scheduler
+from flowedu.oneflow04.optim.weight_decay import WeightDecay
 from flowedu.ops.update_adaptive import (
     adam_update,
     lamb_update,
@@ -107,7 +107,7 @@ class Optimizer(Minimizer):
         rule: the update without weight decay.
         decay: the weight decay of each name.
         secondary: the schedule of variables whose model_name is "bias", if it differs
-            (oneflow04/optim/legacy.py).
+            (oneflow04/optim/optimizer_conf.py).
     """
 
     rule: UpdateRule

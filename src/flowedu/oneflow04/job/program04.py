@@ -24,17 +24,17 @@ from flowedu.core.values.dtype import as_dtype
 from flowedu.core.values.spec import Spec
 from flowedu.errors import CheckError
 from flowedu.oneflow04.job import debug
-from flowedu.oneflow04.job.blob import ConsistentBlob, MirroredBlob
-from flowedu.oneflow04.job.context import Context04
-from flowedu.oneflow04.job.host_part import HostPart
-from flowedu.oneflow04.job.session import Session04
-from flowedu.oneflow04.job.values import (
+from flowedu.oneflow04.job.containers import (
     as_numpy_dtype,
     check_returned,
     copy_for_caller,
     flatten_values,
     split_per_device,
 )
+from flowedu.oneflow04.job.context04 import Context04
+from flowedu.oneflow04.job.host_part import HostPart
+from flowedu.oneflow04.job.placed_blobs import ConsistentBlob, MirroredBlob
+from flowedu.oneflow04.job.session04 import Session04
 
 KEPT = 32                # plans per job of varying shapes
 

@@ -12,12 +12,12 @@ from flowedu.core.values.signature import MISSING, convert
 from flowedu.core.values.typing import Numpy
 from flowedu.errors import CheckError
 from flowedu.oneflow04.job import debug
-from flowedu.oneflow04.job.blob import LocalBlob
+from flowedu.oneflow04.job.call_signature import JobSignature
 from flowedu.oneflow04.job.config import FunctionConfig
-from flowedu.oneflow04.job.program import Program04
-from flowedu.oneflow04.job.session import Session04
-from flowedu.oneflow04.job.signature import JobSignature
-from flowedu.oneflow04.job.values import join_devices
+from flowedu.oneflow04.job.containers import join_devices
+from flowedu.oneflow04.job.placed_blobs import LocalBlob
+from flowedu.oneflow04.job.program04 import Program04
+from flowedu.oneflow04.job.session04 import Session04
 
 
 def global_function(type: str = "predict", function_config=None) -> Callable:

@@ -20,8 +20,8 @@ from flowedu.core.ops.view import transpose as transpose_op
 from flowedu.core.values import dtype as dt
 from flowedu.errors import ArgumentError, CheckError, DTypeError, ShapeError, UnsupportedError
 from flowedu.errors.once import inert
-from flowedu.oneflow04.axes import normal_axis
-from flowedu.oneflow04.index_ops import argwhere
+from flowedu.oneflow04.functions.axes import normal_axis
+from flowedu.oneflow04.functions.gather_scatter import argwhere
 from flowedu.oneflow04.math import _operands  # type: ignore[attr-defined]  # private, so not in the stub
 from flowedu.ops.front import front
 

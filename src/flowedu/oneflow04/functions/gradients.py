@@ -6,7 +6,7 @@ from math import prod
 from flowedu.core.ops.reduce import sum as sum_op
 from flowedu.core.ops.view import constant, reshape
 from flowedu.errors import CheckError
-from flowedu.oneflow04.axes import normal_axis
+from flowedu.oneflow04.functions.axes import normal_axis
 from flowedu.ops.front import front
 from flowedu.ops.functions import gelu_grad as gelu_grad_op
 from flowedu.ops.norm import layer_norm_grad as layer_norm_grad_op
