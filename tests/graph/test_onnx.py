@@ -9,7 +9,7 @@ import flowedu as flow
 from bounds import SIGMAS
 from flowedu import nn
 from flowedu.errors.extras import install
-from flowedu.onnx.export import RULES
+from flowedu.onnx.ops import RULES
 from flowedu.vision import models
 from laws.calls import attributes, cases, close, examples, input_name, label, types_of, values
 

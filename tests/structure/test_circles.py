@@ -1,7 +1,6 @@
 """Rule against import cycles between files, which could not be read one after the other.
 
-STILL lists the exceptions; none is in core or cuda. Imports inside functions count, and files that a Cython
-file includes are part of it. The package of the course has no exceptions.
+Imports inside functions count, and files that a Cython file includes are part of it.
 """
 import ast
 import functools
@@ -11,11 +10,6 @@ from pathlib import Path
 
 from test_house import MODULES, ROOT, imports
 
-# Cycles that are still to be removed, by file names.
-STILL = [
-    {"export", "module"},
-]
-WITHOUT = ("core", "cuda")
 COURSE = ROOT.parents[1] / "course"
 
 
@@ -85,11 +79,7 @@ def circles(edges: dict[str, set[str]]) -> list[list[str]]:
 
 
 def test_no_files_import_each_other_in_a_circle():
-    found = circles(graph())
-    new = [c for c in found if not any({m.rpartition(".")[2] for m in c} <= known for known in STILL)
-           or any(m.split(".")[1:2] == [part] for m in c for part in WITHOUT)]
-    assert not new, "one of these files has to do without the others: what they share goes into a file below them"
-    assert len(found) == len(STILL), "the list has one that is no more"
+    assert circles(graph()) == [], "move what these files share to a file that imports neither of them"
 
 
 def test_no_files_of_the_course_import_each_other_in_a_circle():

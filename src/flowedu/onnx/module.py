@@ -9,7 +9,7 @@ from flowedu.core.trace import io
 from flowedu.errors import CallError, UnsupportedError
 from flowedu.nn.graph.graph import Graph
 from flowedu.onnx import axes as free
-from flowedu.onnx.export import model_of as of_graph
+from flowedu.onnx.graph import model_of as of_graph
 from flowedu.tensor import Tensor, no_grad
 from flowedu.tensor.construction.generator import fork_rng
 
