@@ -90,6 +90,59 @@ def run(body, *arrays, **options):
     return job(body, *arrays, **options)(*arrays)
 
 
+def run_eagerly_and_as_job(f, *arrays, tolerance=1e-5):
+    """Return the result of `f` after checking that it is the same eagerly and as a job."""
+    eager = f(*map(flow.tensor, arrays)).numpy()
+    np.testing.assert_allclose(run(f, *arrays), eager, rtol=tolerance, atol=tolerance)
+    return eager
+
+
+def variable_values():
+    """Return {name: array} of all variables of the session."""
+    return {name: variable.numpy() for name, variable in flow.get_all_variables().items()}
+
+
+def weights_after_steps(optimizer, steps, slope=0.5, start=1.0, shape=(1,), **variable):
+    """Return w after each step of minimizing slope * w, whose gradient is always `slope`."""
+    def body(g):
+        w = flow.get_variable("w", shape, initializer=constant(start), **variable)
+        optimizer.minimize(w * g)
+        return w
+
+    flow.clear_default_session()
+    step = job(body, np.full(shape, slope, np.float32), type="train")
+    weights = []
+    for _ in range(steps):
+        step(np.full(shape, slope, np.float32))
+        weights.append(variable_values()["w"].ravel()[0])
+    return weights
+
+
+def write_numbered_records(folder, count, parts=1, **names):
+    """Write `count` records whose feature "i" is 0, 1, ..., and return the folder as a string."""
+    with flow.data.ofrecord_writer(folder, parts, **names) as writer:
+        for i in range(count):
+            writer.write({"i": np.int32(i)})
+    return str(folder)
+
+
+def as_list(result):
+    """Return a tuple or list as a list, and anything else as a list of one element."""
+    return list(result) if isinstance(result, (tuple, list)) else [result]
+
+
+def flatten(result):
+    """Return the elements of nested tuples and lists in order; a Size counts as one element."""
+    if isinstance(result, (tuple, list)) and type(result).__name__ != "Size":
+        return [element for part in result for element in flatten(part)]
+    return [result]
+
+
+def leaf(*values):
+    """Return a float64 tensor of these values that requires a gradient."""
+    return flow.tensor(np.array(values, np.float64), requires_grad=True)
+
+
 def constant_rate(rate):
     return flow.optimizer.PiecewiseConstantScheduler([], [rate])
 

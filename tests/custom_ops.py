@@ -38,5 +38,5 @@ def affine():
                           backward=lambda dy, x, w: (dy * w, (dy * x).sum(0), dy.sum(0)))
 
 
-def tensors(*arrays):
+def make_tensors(*arrays):
     return [flow.tensor(a, requires_grad=a.dtype.kind == "f") for a in arrays]

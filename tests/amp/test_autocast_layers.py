@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import flowedu as flow
-from amp.test_every_layer import CASES, EPSILON, flat
+from amp.test_every_layer import CASES, EPSILON, collect_tensors
 from amp.test_every_op import every_pair
 from flowedu import nn  # noqa: F401  (the cases name it)
 from nn.cases import array
@@ -30,14 +30,14 @@ def answers(module, xs) -> tuple[list, list]:
     leaves = [x.clone().requires_grad_() if x.dtype.is_floating_point else x for x in xs]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        ys = flat(module(*leaves))
+        ys = collect_tensors(module(*leaves))
     total = [y.float().sum() for y in ys if y.requires_grad]
     if total:
         sum(total[1:], total[0]).backward()
     return ys, [x.grad for x in [*leaves, *module.parameters()] if x.dtype.is_floating_point]
 
 
-def near(got, want, half, roundings=64) -> None:
+def assert_near_in_16_bits(got, want, half, roundings=64) -> None:
     for g, w in zip(got, want, strict=True):
         assert (g is None) == (w is None)
         if w is None or not w.dtype.is_floating_point:                      # maxima may be at other indices
@@ -63,5 +63,5 @@ def test_every_layer(case, half):
             got, found = answers(module, inputs)
         assert all(y.dtype in (half, flow.float32) for y in got if y.dtype.is_floating_point)
         assert all(p.grad is None or p.grad.dtype is flow.float32 for p in module.parameters())
-        near(got, want, half)
-        near(found, gradients, half, 256)
+        assert_near_in_16_bits(got, want, half)
+        assert_near_in_16_bits(found, gradients, half, 256)

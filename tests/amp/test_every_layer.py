@@ -51,11 +51,11 @@ HOLDERS = {"Module", "ModuleDict", "ModuleList", "ParameterDict", "ParameterList
 CASES = [*LAYERS, *RECURRENT, *REST]
 
 
-def flat(y) -> list:
-    return [y] if isinstance(y, flow.Tensor) else [z for x in y or () for z in flat(x)]
+def collect_tensors(y) -> list:
+    return [y] if isinstance(y, flow.Tensor) else [z for x in y or () for z in collect_tensors(x)]
 
 
-def made(text: str, half=None):
+def build_layer(text: str, half=None):
     """Build the layer with values that `half` represents exactly."""
     flow.manual_seed(0)
     m = eval(text, {"nn": nn})
@@ -65,9 +65,9 @@ def made(text: str, half=None):
     return m
 
 
-def trained(m, xs) -> tuple[list, list, list]:
+def train_one_step(m, xs) -> tuple[list, list, list]:
     """Return (results, gradients of inputs and parameters, parameters after a step)."""
-    ys = [y for y in flat(m(*xs)) if y.dtype.is_floating_point]
+    ys = [y for y in collect_tensors(m(*xs)) if y.dtype.is_floating_point]
     rng = np.random.default_rng(3)
     weights = [flow.tensor(rng.choice([0.5, 1.0], tuple(y.shape)).astype("f4")) for y in ys]
     learned = [y for y in ys if y.requires_grad]
@@ -87,7 +87,7 @@ def test_a_layer_in_16_bits_is_near_the_one_in_float32(case, half):
     xs = [flow.tensor(a.astype("f4")).to(half) if a.dtype.kind == "f" else flow.tensor(a) for a in arrays]
     narrow = [x.clone().requires_grad_() if x.dtype is half else x for x in xs]
     wide = [x.float().requires_grad_() if x.dtype is half else x for x in xs]
-    found, want = trained(made(text, half).to(half), narrow), trained(made(text, half), wide)
+    found, want = train_one_step(build_layer(text, half).to(half), narrow), train_one_step(build_layer(text, half), wide)
     for what, got, wanted in zip(("results", "gradients", "parameters"), found, want):
         for a, b in zip(got, wanted, strict=True):
             if b is None:

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 import flowedu as flow
+from common import as_list
 from flowedu.errors import FlowError
-from laws.calls import attributes, cases, input_name, label, thin, types_of, values
+from laws.calls import attributes, cases, draw_arrays, label, thin
 
 HALVES = (flow.float16, flow.bfloat16)
 EPSILON = {flow.float16: 2.0 ** -10, flow.bfloat16: 2.0 ** -7}
@@ -38,7 +39,7 @@ def one_of_two(half, name: str) -> list:
     return [pytest.mark.slow] * (zlib.crc32(name.encode()) % 2 != HALVES.index(half))
 
 
-def pairs(want) -> list:
+def list_calls_and_dtypes(want) -> list:
     """Return (first call of each op that `want` accepts, dtype) for supported ops."""
     return [pytest.param(c, half, id=f"{label(c)}-{half.name}", marks=one_of_two(half, label(c)))
             for c in FIRST for half in HALVES if want(c[0]) and not refuses(c[0])]
@@ -50,10 +51,9 @@ def every_pair(cases) -> list:
             for c in cases for half in HALVES]
 
 
-def drawn(op, example, seed: int = 0) -> list[np.ndarray]:
+def draw_float32_arrays(op, example, seed: int = 0) -> list[np.ndarray]:
     rng = np.random.default_rng(seed)
-    return [values(op.domain.get(input_name(op, i), "any"), s, t, rng, i)
-            for i, (s, t) in enumerate(zip(example["shapes"], types_of(op, example, np.float32)))]
+    return draw_arrays(op, example, np.float32, rng)
 
 
 def rounded(arrays, half):
@@ -61,10 +61,6 @@ def rounded(arrays, half):
     xs = [flow.tensor(a) for a in arrays]
     narrow = [x.to(half) if x.dtype is flow.float32 else x for x in xs]
     return narrow, [x.float() if x.dtype is half else x for x in narrow]
-
-
-def flat(y) -> list:
-    return list(y) if isinstance(y, (tuple, list)) else [y]
 
 
 def bits(x) -> np.ndarray:
@@ -82,14 +78,14 @@ def assert_same_bits(got, wide, half) -> None:
 def test_a_call_is_the_float32_call_rounded(case, half):
     op, example = case
     attrs = attributes(op, example)
-    narrow, wide = rounded(drawn(op, example), half)
+    narrow, wide = rounded(draw_float32_arrays(op, example), half)
     if refuses(op):
         with pytest.raises(FlowError):
             op.call(tuple(narrow), attrs)
         return
     if op.name == "cast":
         attrs = (flow.float32,)
-    for got, want in zip(flat(op.call(tuple(narrow), attrs)), flat(op.call(tuple(wide), attrs)), strict=True):
+    for got, want in zip(as_list(op.call(tuple(narrow), attrs)), as_list(op.call(tuple(wide), attrs)), strict=True):
         if op.name in IN_NUMPY and half is flow.float16:
             np.testing.assert_allclose(bits(got), want.numpy(), rtol=4 * EPSILON[half],
                                        atol=4 * EPSILON[half])
@@ -97,37 +93,37 @@ def test_a_call_is_the_float32_call_rounded(case, half):
             assert_same_bits(got, want, half)
 
 
-@pytest.mark.parametrize(("case", "half"), pairs(lambda op: op.name != "cast"))
+@pytest.mark.parametrize(("case", "half"), list_calls_and_dtypes(lambda op: op.name != "cast"))
 def test_a_graph_gives_the_same_bits(case, half):
     op, example = case
     attrs = attributes(op, example)
-    narrow, _ = rounded(drawn(op, example), half)
+    narrow, _ = rounded(draw_float32_arrays(op, example), half)
 
     class G(flow.nn.Graph):
         def build(self, *xs):
-            return tuple(flat(op.call(tuple(xs), attrs)))
+            return tuple(as_list(op.call(tuple(xs), attrs)))
 
-    for got, want in zip(flat(G()(*narrow)), flat(op.call(tuple(narrow), attrs)), strict=True):
+    for got, want in zip(as_list(G()(*narrow)), as_list(op.call(tuple(narrow), attrs)), strict=True):
         assert got.dtype is want.dtype
         np.testing.assert_array_equal(bits(got), bits(want))
 
 
 def gradients(op, attrs, inputs, weights):
     leaves = [x.clone().requires_grad_() if x.dtype.is_floating_point else x for x in inputs]
-    ys = [y for y in flat(op.call(tuple(leaves), attrs)) if y.requires_grad]
+    ys = [y for y in as_list(op.call(tuple(leaves), attrs)) if y.requires_grad]
     flow.autograd.backward(ys, [w.to(y.dtype) for w, y in zip(weights, ys)])
     return [x.grad for x in leaves if x.dtype.is_floating_point]
 
 
-@pytest.mark.parametrize(("case", "half"), pairs(lambda op: op.name != "cast" and op.rules))
+@pytest.mark.parametrize(("case", "half"), list_calls_and_dtypes(lambda op: op.name != "cast" and op.rules))
 def test_gradients_have_the_dtype_of_their_input_and_are_close(case, half):
     """Close: within a few roundings of the largest float32 gradient on the same inputs."""
     op, example = case
     attrs = attributes(op, example)
-    narrow, wide = rounded(drawn(op, example), half)
+    narrow, wide = rounded(draw_float32_arrays(op, example), half)
     rng = np.random.default_rng(1)
     weights = [flow.tensor(rng.uniform(0.5, 1, tuple(y.shape)).astype("f4")).to(half).float()
-               for y in flat(op.call(tuple(wide), attrs)) if y.dtype.is_floating_point]
+               for y in as_list(op.call(tuple(wide), attrs)) if y.dtype.is_floating_point]
     want = gradients(op, attrs, wide, weights)
     for got, g, x in zip(gradients(op, attrs, narrow, weights), want, [x for x in narrow if x.dtype is half],
                          strict=True):

@@ -31,7 +31,7 @@ for _i in BAD:
     DATA[_i, 2, 1] = np.inf
 
 
-class Net(nn.Module):
+class LossNet(nn.Module):
     def __init__(self, dtype=flow.float32):
         super().__init__()
         flow.manual_seed(0)
@@ -57,7 +57,7 @@ class Step(nn.Graph):
         return loss
 
 
-def eagerly(net, optimizer, scaler, data, half=None, each=lambda: None):
+def train_eagerly(net, optimizer, scaler, data, half=None, each=lambda: None):
     for x in data:
         with amp.autocast("cpu", dtype=half or flow.float16, enabled=half is not None):
             loss = net(flow.tensor(x))
@@ -71,7 +71,7 @@ def eagerly(net, optimizer, scaler, data, half=None, each=lambda: None):
         each()
 
 
-def in_a_graph(net, optimizer, scaler, data, half=None, each=lambda: None):
+def train_in_graph(net, optimizer, scaler, data, half=None, each=lambda: None):
     step = Step(net, optimizer, scaler, half=half)
     for x in data:
         step(flow.tensor(x))
@@ -93,13 +93,13 @@ def are_equal_runs(a, b) -> bool:
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_a_graph_trains_as_the_eager_loop_does(name, scaler, half):
     def trained(how):
-        net, s = Net(flow.bfloat16 if name == "masters" else flow.float32), SCALERS[scaler]()
+        net, s = LossNet(flow.bfloat16 if name == "masters" else flow.float32), SCALERS[scaler]()
         optimizer, seen = OPTIMIZERS[name](net.parameters()), []
         how(net, optimizer, s, data, half, lambda: seen.append(everything(net, optimizer, s)))
         return seen
 
     data = DATA if scaler != "off" else np.delete(DATA, BAD, 0)
-    for a, b in zip(trained(eagerly), trained(in_a_graph), strict=True):
+    for a, b in zip(trained(train_eagerly), trained(train_in_graph), strict=True):
         assert a[:2] == b[:2]
         for x, y in zip(a[2:], b[2:], strict=True):
             # plans add in another order, and bfloat16 rounds the sums
@@ -107,10 +107,10 @@ def test_a_graph_trains_as_the_eager_loop_does(name, scaler, half):
             np.testing.assert_allclose(x, y, rtol=1e-4, atol=near)
 
 
-@pytest.mark.parametrize("how", [eagerly, in_a_graph])
+@pytest.mark.parametrize("how", [train_eagerly, train_in_graph])
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_an_overflow_changes_only_the_scale(name, how):
-    net, scaler, seen = Net(), amp.GradScaler(2.0 ** 10), []
+    net, scaler, seen = LossNet(), amp.GradScaler(2.0 ** 10), []
     optimizer = OPTIMIZERS[name](net.parameters())
     how(net, optimizer, scaler, DATA, None, lambda: seen.append(everything(net, optimizer, scaler)))
     for i in range(1, len(DATA)):
@@ -126,7 +126,7 @@ def test_an_overflow_changes_only_the_scale(name, how):
 
 
 def test_schedules_and_other_optimizers_count_only_taken_steps():
-    net = Net()
+    net = LossNet()
     first = flow.optim.SGD(net.body[0].parameters(), lr=1.0)
     second = flow.optim.SGD(net.body[2].parameters(), lr=1.0)
     schedule = flow.optim.lr_scheduler.StepLR(first, 2, 0.5)
@@ -142,7 +142,7 @@ def test_schedules_and_other_optimizers_count_only_taken_steps():
 
 def test_micro_batches_are_scaled_equally():
     found = []
-    class Mean(Net):
+    class Mean(LossNet):
         def forward(self, x):
             return (self.body(x) ** 2).mean()
 
@@ -159,20 +159,20 @@ def test_micro_batches_are_scaled_equally():
 
 def test_a_state_is_restored_and_eager_steps_continue_with_the_same_scaler():
     def new():
-        net = Net()
+        net = LossNet()
         return net, flow.optim.Adam(net.parameters(), lr=0.01), amp.GradScaler(2.0 ** 10, growth_interval=3)
 
     whole, parts, mixed = new(), new(), new()
-    in_a_graph(*whole, DATA)
-    state = in_a_graph(*parts, DATA[:4]).state_dict()
+    train_in_graph(*whole, DATA)
+    state = train_in_graph(*parts, DATA[:4]).state_dict()
     assert state["System-Train-GradScaler-Scale"].item() == parts[2].get_scale() == 2.0 ** 9
     again = new()
     step = Step(*again)
     step.load_state_dict(state)
     for x in DATA[4:]:
         step(flow.tensor(x))
-    in_a_graph(*mixed, DATA[:4])
-    eagerly(*mixed, DATA[4:])
+    train_in_graph(*mixed, DATA[:4])
+    train_eagerly(*mixed, DATA[4:])
     assert are_equal_runs(everything(*again), everything(*whole))
     for a, b in zip(everything(*mixed)[2:], everything(*whole)[2:], strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-6)
@@ -180,7 +180,7 @@ def test_a_state_is_restored_and_eager_steps_continue_with_the_same_scaler():
 
 
 def test_a_rule_that_changes_is_followed():
-    net, scaler = Net(), amp.GradScaler(2.0 ** 10)
+    net, scaler = LossNet(), amp.GradScaler(2.0 ** 10)
     step = Step(net, flow.optim.SGD(net.parameters(), lr=0.1), scaler)
     step(flow.tensor(DATA[1]))
     scaler.set_backoff_factor(0.125)
@@ -195,7 +195,7 @@ def test_a_rule_that_changes_is_followed():
 
 
 def test_a_scale_at_the_float32_limit_is_kept():
-    net, scaler = Net(), amp.GradScaler(2.0 ** 127, growth_interval=1)
+    net, scaler = LossNet(), amp.GradScaler(2.0 ** 127, growth_interval=1)
     step = Step(net, flow.optim.SGD(net.parameters(), lr=0.0), scaler)
     x = DATA[0] * 2.0 ** -20
     step.net.body[0].weight.data.mul_(2.0 ** -30)
@@ -205,7 +205,7 @@ def test_a_scale_at_the_float32_limit_is_kept():
 
 
 def test_misuse_raises_with_a_fix():
-    net = Net()
+    net = LossNet()
 
     class Bare(nn.Graph):
         def __init__(self):

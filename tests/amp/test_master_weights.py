@@ -46,14 +46,14 @@ class Affine(nn.Module):
         return ((x.to(self.half) @ self.w.to(self.half) + self.b.to(self.half)).float() ** 2).mean()
 
 
-def eagerly(model, optimizer, inputs):
+def train_eagerly(model, optimizer, inputs):
     for x in inputs:
         model(flow.tensor(x)).backward()
         optimizer.step()
         optimizer.zero_grad()
 
 
-def in_a_graph(model, optimizer, inputs, state=None) -> dict:
+def train_in_graph(model, optimizer, inputs, state=None) -> dict:
     """Train and return the final state; `state`: a graph state to continue from."""
     class Step(nn.Graph):
         def __init__(self):
@@ -74,7 +74,7 @@ def in_a_graph(model, optimizer, inputs, state=None) -> dict:
     return step.state_dict()
 
 
-def numbers(tensors) -> list[np.ndarray]:
+def copy_as_arrays(tensors) -> list[np.ndarray]:
     return [t.detach().float().numpy().copy() for t in tensors]
 
 
@@ -84,20 +84,20 @@ def equal(a, b):
 
 
 @pytest.mark.parametrize("half", HALVES, ids=repr)
-@pytest.mark.parametrize("how", [eagerly, in_a_graph])
+@pytest.mark.parametrize("how", [train_eagerly, train_in_graph])
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_training_equals_float32_weights_rounded_for_the_forward_pass(name, how, half):
     narrow, wide = Affine(half, half), Affine(half, flow.float32)
     mine = OPTIMIZERS[name](narrow.parameters(), master_weights=True)
     how(narrow, mine, INPUTS)
     how(wide, OPTIMIZERS[name](wide.parameters()), INPUTS)
-    equal(numbers(mine.state[p]["master_weight"] for p in narrow.parameters()), numbers(wide.parameters()))
-    equal(numbers(narrow.parameters()), numbers(p.to(half) for p in wide.parameters()))
+    equal(copy_as_arrays(mine.state[p]["master_weight"] for p in narrow.parameters()), copy_as_arrays(wide.parameters()))
+    equal(copy_as_arrays(narrow.parameters()), copy_as_arrays(p.to(half) for p in wide.parameters()))
     for p in narrow.parameters():
         assert p.dtype is half and {t.dtype for t in mine.state[p].values()} == {flow.float32}
 
 
-@pytest.mark.parametrize("how", [eagerly, in_a_graph])
+@pytest.mark.parametrize("how", [train_eagerly, train_in_graph])
 def test_small_steps_accumulate_only_with_master_weights(how):
     """1e-4 is less than half the distance from 1.0 to its neighbor in bfloat16, which is 2^-8 below."""
     class Sum(nn.Module):
@@ -118,32 +118,32 @@ def test_small_steps_accumulate_only_with_master_weights(how):
 
 @pytest.mark.parametrize("half", HALVES, ids=repr)
 @pytest.mark.parametrize("name", OPTIMIZERS)
-@pytest.mark.parametrize("how", [eagerly, in_a_graph])
+@pytest.mark.parametrize("how", [train_eagerly, train_in_graph])
 def test_training_continues_from_a_saved_state(name, how, half, tmp_path):
     one, other = Affine(half, half), Affine(half, half)
     first, second = (OPTIMIZERS[name](m.parameters(), master_weights=True) for m in (one, other))
-    eagerly(one, first, INPUTS[:4])
+    train_eagerly(one, first, INPUTS[:4])
     flow.save({"model": one.state_dict(), "optimizer": first.state_dict()}, tmp_path / "half")
     found = flow.load(tmp_path / "half")
     other.load_state_dict(found["model"])
     second.load_state_dict(found["optimizer"])
     for model, optimizer in ((one, first), (other, second)):
         how(model, optimizer, INPUTS[4:])
-    equal(numbers(first.state[p]["master_weight"] for p in one.parameters()),
-          numbers(second.state[p]["master_weight"] for p in other.parameters()))
+    equal(copy_as_arrays(first.state[p]["master_weight"] for p in one.parameters()),
+          copy_as_arrays(second.state[p]["master_weight"] for p in other.parameters()))
 
 
 def test_a_graphs_state_includes_master_weights():
     def trained(inputs, state=None):
         model = Affine(flow.bfloat16, flow.bfloat16)
         optimizer = flow.optim.Adam(model.parameters(), lr=0.01, master_weights=True)
-        return in_a_graph(model, optimizer, inputs, state)
+        return train_in_graph(model, optimizer, inputs, state)
 
     half, whole = trained(INPUTS[:4]), trained(INPUTS)
     assert half["model.w-master"].dtype is half["model.w-m"].dtype is flow.float32
     again = trained(INPUTS[4:], half)
     assert {*again} == {*whole}
-    equal(*(numbers([s[n] for n in s if n.startswith("model.")] + [*s["model"].values()])
+    equal(*(copy_as_arrays([s[n] for n in s if n.startswith("model.")] + [*s["model"].values()])
             for s in (again, whole)))
 
 
@@ -151,12 +151,12 @@ def test_training_continues_from_values_written_to_a_parameter():
     """A parameter that differs from its rounded master weight was written, and replaces the master weight."""
     a, b = Affine(flow.bfloat16, flow.bfloat16), Affine(flow.bfloat16, flow.bfloat16)
     one, other = (flow.optim.SGD(m.parameters(), lr=0.05, master_weights=True) for m in (a, b))
-    eagerly(a, one, INPUTS[:3])
+    train_eagerly(a, one, INPUTS[:3])
     for m in (a, b):
         m.load_state_dict({"w": flow.full((3, 3), 0.3).bfloat16(), "b": flow.zeros(3).bfloat16()})
     for m, o in ((a, one), (b, other)):
-        eagerly(m, o, INPUTS[3:])
-    equal(numbers(a.parameters()), numbers(b.parameters()))
+        train_eagerly(m, o, INPUTS[3:])
+    equal(copy_as_arrays(a.parameters()), copy_as_arrays(b.parameters()))
 
 
 def test_wider_parameters_have_no_master_weights_and_the_option_may_be_set_later():
@@ -173,19 +173,19 @@ def test_wider_parameters_have_no_master_weights_and_the_option_may_be_set_later
     for make in (lambda p, **o: flow.optim.Adam(p, lr=0.1, **o),
                  lambda p, **o: flow.optim.SGD(p, lr=0.1, **o)):
         found = []
-        for how in (eagerly, in_a_graph):
+        for how in (train_eagerly, train_in_graph):
             m = Mixed()
             o = make(m.parameters(), master_weights=True)
             how(m, o, xs)
             assert ("master_weight" in o.state[m.a] and all("master_weight" not in o.state.get(p, {})
                                                             for p in (m.b, m.c)))
-            found.append(numbers(m.parameters()))
+            found.append(copy_as_arrays(m.parameters()))
         equal(*found)
         late = Mixed()
         o = make(late.parameters())
-        eagerly(late, o, xs[:3])
+        train_eagerly(late, o, xs[:3])
         o.param_groups[0]["master_weights"] = True
-        eagerly(late, o, xs[3:])
+        train_eagerly(late, o, xs[3:])
         assert {t.dtype for t in o.state[late.a].values()} == {flow.float32}
 
 
@@ -193,10 +193,10 @@ def test_a_step_inside_autocast_writes_the_parameters():
     for wants in (True, False):
         m = Affine(flow.bfloat16, flow.bfloat16)
         o = flow.optim.SGD([{"params": [m.w]}, {"params": [m.b]}], lr=0.5, momentum=0.9, master_weights=wants)
-        before = numbers(m.parameters())
+        before = copy_as_arrays(m.parameters())
         with amp.autocast("cpu", dtype=flow.bfloat16):
-            eagerly(m, o, INPUTS[:2])
-        assert all((a != b).any() for a, b in zip(before, numbers(m.parameters())))
+            train_eagerly(m, o, INPUTS[:2])
+        assert all((a != b).any() for a, b in zip(before, copy_as_arrays(m.parameters())))
 
 
 JOBS = {
@@ -274,7 +274,7 @@ def test_master_weights_of_global_parameters(name, how, world):
     place, everywhere = flow.placement("cpu", ranks=[0, 1]), flow.sbp.broadcast
     plain = Affine(flow.bfloat16, flow.bfloat16)
     own = OPTIMIZERS[name](plain.parameters(), master_weights=True)
-    eagerly(plain, own, INPUTS[:4])
+    train_eagerly(plain, own, INPUTS[:4])
     for layout in (flow.sbp.broadcast, flow.sbp.split(0)):
         model = Affine(flow.bfloat16, flow.bfloat16)
         for key in ("w", "b"):
@@ -316,12 +316,12 @@ def test_a_float32_parameter_is_its_own_master_weight(how):
     """After model.float(), an optimizer drops the copies and goes on."""
     model = Affine(flow.float16, flow.float16)
     optimizer = OPTIMIZERS["Adam"](model.parameters(), master_weights=True)
-    eagerly(model, optimizer, INPUTS[:2])
+    train_eagerly(model, optimizer, INPUTS[:2])
     model.float()
     if how == "eager":
         optimizer.param_groups[0]["weight_decay"] = 0.1
-        eagerly(model, optimizer, INPUTS[2:4])
+        train_eagerly(model, optimizer, INPUTS[2:4])
     else:
-        in_a_graph(model, optimizer, INPUTS[2:4])
+        train_in_graph(model, optimizer, INPUTS[2:4])
     for p in model.parameters():
         assert p.dtype is flow.float32 and set(optimizer.state[p]) == {"exp_avg", "exp_avg_sq"}

@@ -23,7 +23,7 @@ START = {"k": RNG.normal(size=(4, 3, 3, 3)) * 0.3, "kb": np.linspace(-1, 1, 4), 
 RATE = 2.0 ** -4
 
 
-def network(conv, x, k, kb, w, b):
+def compute_network(conv, x, k, kb, w, b):
     """Compute with `w` read twice, and the result of the first product read twice."""
     y = flow.math.relu(flow.nn.bias_add(conv(x, k), kb, "NCHW"))
     y = flow.math.reduce_mean(y, axis=[2, 3])
@@ -32,7 +32,7 @@ def network(conv, x, k, kb, w, b):
     return flow.nn.bias_add(flow.matmul(y, w), b)
 
 
-class Net(nn.Module):
+class ConvNet(nn.Module):
     def __init__(self):
         super().__init__()
         for name, a in START.items():
@@ -46,7 +46,7 @@ class Net(nn.Module):
 
 
 def with_tensors(half):
-    net = Net()
+    net = ConvNet()
     optimizer, losses = flow.optim.SGD(net.parameters(), lr=RATE), []
     for x, labels in zip(X, LABELS):
         with amp.autocast("cpu", dtype=half):
@@ -61,7 +61,7 @@ def with_tensors(half):
 class Step(nn.Graph):
     def __init__(self, half):
         super().__init__()
-        self.net = Net()
+        self.net = ConvNet()
         self.add_optimizer(flow.optim.SGD(self.net.parameters(), lr=RATE))
         self.config.enable_amp(True, dtype=half)
 
@@ -88,7 +88,7 @@ def a_job(half, eager=False, config=None, **options):
     def train(x: tp.Numpy.Placeholder(X.shape[1:]),
               labels: tp.Numpy.Placeholder((8,), flow.int32)) -> tp.Numpy:
         own = {n: flow.get_variable(n, a.shape, initializer=constant(a)) for n, a in START.items()}
-        y = network(lambda x, k: flow.nn.conv2d(x, k, strides=1, padding="VALID"), x, **own)
+        y = compute_network(lambda x, k: flow.nn.conv2d(x, k, strides=1, padding="VALID"), x, **own)
         loss = flow.nn.sparse_softmax_cross_entropy_with_logits(labels, y)
         flow.optimizer.SGD(constant_rate(RATE), momentum=0, **options).minimize(loss)
         return loss

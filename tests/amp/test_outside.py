@@ -16,7 +16,7 @@ HALVES = (flow.float16, flow.bfloat16)
 BOTH = pytest.mark.parametrize("half", HALVES, ids=repr)
 
 
-def drawn(half, shape=(4, 5)):
+def draw_half(half, shape=(4, 5)):
     return flow.tensor(np.random.default_rng(0).normal(size=shape).astype("f4")).to(half)
 
 
@@ -89,7 +89,7 @@ def test_random_tensors_are_rounded_float32_tensors(half):
 # ---- files
 @BOTH
 def test_files_and_copies_keep_every_bit(half, tmp_path):
-    x = drawn(half)
+    x = draw_half(half)
     x[0, 0], x[0, 1], x[1, 1] = float("inf"), flow.tensor(-0.0).to(half), float("-inf")
     flow.save({"x": x, "more": [x[:0], x[0, 2]]}, tmp_path / "all")
     again = flow.load(tmp_path / "all")
@@ -101,7 +101,7 @@ def test_files_and_copies_keep_every_bit(half, tmp_path):
 
 @BOTH
 def test_a_safetensors_file_keeps_dtypes(half, tmp_path):
-    x = drawn(half, (3, 4))
+    x = draw_half(half, (3, 4))
     bits = x.numpy() if half is flow.float16 else (x.float().numpy().view("u4") >> 16).astype("<u2")
     head = b'{"w":{"dtype":"%s","shape":[3,4],"data_offsets":[0,24]},' % (b"F16" if half is flow.float16
                                                                           else b"BF16")
@@ -113,7 +113,7 @@ def test_a_safetensors_file_keeps_dtypes(half, tmp_path):
     assert are_equal(found["w"], x) and found["n"].tolist() == [3, 4]
 
 
-class Net(nn.Graph):
+class HalfGraph(nn.Graph):
     def __init__(self, half):
         super().__init__()
         flow.manual_seed(0)
@@ -125,7 +125,7 @@ class Net(nn.Graph):
 
 @BOTH
 def test_a_saved_graph_gives_the_same_bits(half, tmp_path):
-    g, x = Net(half), drawn(half, (3, 4))
+    g, x = HalfGraph(half), draw_half(half, (3, 4))
     y = g(x)
     flow.save(g, tmp_path / "graph")
     assert are_equal(flow.load_graph(tmp_path / "graph")(x), y)
@@ -137,7 +137,7 @@ def test_onnx(half, tmp_path):
     bfloat16.
     """
     onnx = pytest.importorskip("onnx")
-    g, x = Net(half), drawn(half, (3, 4))
+    g, x = HalfGraph(half), draw_half(half, (3, 4))
     y = g(x)
     flow.onnx.export(g, str(tmp_path / "m.onnx"))
     model = onnx.load(str(tmp_path / "m.onnx"))
@@ -160,7 +160,7 @@ def test_onnx(half, tmp_path):
 # ---- other libraries
 @BOTH
 def test_dlpack_shares_the_memory(half):
-    x = drawn(half)
+    x = draw_half(half)
     y = flow.from_dlpack(x)
     assert are_equal(x, y)
     y[0, 0] = 3.0
@@ -171,7 +171,7 @@ def test_dlpack_shares_the_memory(half):
 @pytest.mark.torch
 def test_pytorch_shares_the_memory(half):
     torch = pytest.importorskip("torch")
-    x = drawn(half)
+    x = draw_half(half)
     t = torch.from_dlpack(x)
     assert str(t.dtype) == f"torch.{half.name}" and t.tolist() == x.tolist()
     t[1, 1] = 2.0
@@ -180,7 +180,7 @@ def test_pytorch_shares_the_memory(half):
 
 def test_numpy_bfloat16_from_ml_dtypes():
     ml_dtypes = pytest.importorskip("ml_dtypes")
-    for x in (drawn(flow.bfloat16), drawn(flow.bfloat16).t()[1:, ::2], drawn(flow.bfloat16)[:0],
+    for x in (draw_half(flow.bfloat16), draw_half(flow.bfloat16).t()[1:, ::2], draw_half(flow.bfloat16)[:0],
               flow.tensor(1.5).bfloat16()):
         a = x.numpy()
         assert a.dtype == ml_dtypes.bfloat16 and a.shape == tuple(x.shape)
@@ -190,14 +190,14 @@ def test_numpy_bfloat16_from_ml_dtypes():
         if a.size:
             a[...] = 2
             assert x.float().min().item() == x.float().max().item() == 2.0, "the same memory"
-    a = drawn(flow.bfloat16).numpy()                              # the tensor is freed, but not its memory
-    np.testing.assert_array_equal(a.astype("f4"), drawn(flow.bfloat16).float().numpy())
+    a = draw_half(flow.bfloat16).numpy()                              # the tensor is freed, but not its memory
+    np.testing.assert_array_equal(a.astype("f4"), draw_half(flow.bfloat16).float().numpy())
 
 
 def test_bfloat16_to_numpy_without_ml_dtypes_raises(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "ml_dtypes", None)
     with pytest.raises(FlowError, match="NumPy has no bfloat16") as e:
-        drawn(flow.bfloat16).numpy()
+        draw_half(flow.bfloat16).numpy()
     assert "x.float().numpy()" in e.value.fix and "ml_dtypes" in e.value.fix
 
 
@@ -210,7 +210,7 @@ def test_a_python_function_gets_float16_unchanged_and_bfloat16_as_float32(half):
         seen.append(a.dtype)
         return a + b
 
-    x, y = drawn(half, (3, 5)), drawn(half, (5, 3)).t()
+    x, y = draw_half(half, (3, 5)), draw_half(half, (5, 3)).t()
     got = plus(x, y)
     assert seen[-1] == (np.float16 if half is flow.float16 else np.float32)
     assert are_equal(got, x + y)
@@ -224,7 +224,7 @@ def test_a_python_function_gets_float16_unchanged_and_bfloat16_as_float32(half):
 @pytest.mark.parametrize("kind", [2.0, 1.0, float("inf")])
 def test_a_norm_is_computed_in_float32(half, size, kind):
     """float16 cannot hold squares above 65504 or below 6e-8."""
-    grads = [drawn(half, (5, 7)) * size, drawn(half, (9,)) * size]
+    grads = [draw_half(half, (5, 7)) * size, draw_half(half, (9,)) * size]
     ps = [nn.Parameter(flow.zeros_like(g)) for g in grads]
     for p, g in zip(ps, grads):
         p.grad = g.clone()

@@ -9,11 +9,11 @@ import pytest
 import flowedu as flow
 from amp.test_every_op import EPSILON, HALVES, bits
 from flowedu.nn import functional as F
-from graph.making import graph
+from graph.making import make_graph
 
 
 def predictor(model):
-    return graph(lambda self, x: self.model(x), model=model)
+    return make_graph(lambda self, x: self.model(x), model=model)
 
 
 def inverted() -> flow.nn.Module:
@@ -43,7 +43,7 @@ class Attention(flow.nn.Module):
 MODELS = {"inverted": (inverted, (16, 8, 14, 14)), "attention": (Attention, (16, 16, 32))}
 
 
-def made(name: str, dtype):
+def build_model_and_input(name: str, dtype):
     flow.manual_seed(0)
     build, shape = MODELS[name]
     x = flow.tensor(np.random.default_rng(0).normal(size=shape).astype("f4"))
@@ -51,7 +51,7 @@ def made(name: str, dtype):
 
 
 def plan_of(name: str, dtype):
-    model, x = made(name, dtype)
+    model, x = build_model_and_input(name, dtype)
     graph = predictor(model)
     graph(x)
     return graph._compiled.program.plan
@@ -77,10 +77,10 @@ def test_plans_equal_float32_with_half_the_activation_memory(name, half, monkeyp
 @pytest.mark.parametrize("name", MODELS)
 def test_a_graph_equals_the_model_within_roundings(name, half):
     """Fused ops are rounded once, instead of after each op."""
-    model, x = made(name, half)
+    model, x = build_model_and_input(name, half)
     got, want = bits(predictor(model)(x)), bits(model(x))
     assert np.abs(got - want).max() <= 4 * EPSILON[half] * np.abs(want).max()
-    exact = bits(made(name, flow.float32)[0](x.float()))
+    exact = bits(build_model_and_input(name, flow.float32)[0](x.float()))
     assert np.abs(got - exact).max() <= 8 * EPSILON[half] * np.abs(exact).max()
 
 

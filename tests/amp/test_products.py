@@ -17,11 +17,11 @@ LAYOUTS = {"as it is": lambda x: x, "transposed": lambda x: x.t().contiguous().t
            "every second": lambda x: flow.stack([x, x], 2).reshape(x.shape[0], 2 * x.shape[1])[:, ::2]}
 
 
-def drawn(shape, half, seed):
+def draw_half(shape, half, seed):
     return flow.tensor(np.random.default_rng(seed).normal(size=shape).astype("f4")).to(half)
 
 
-def check(got, a, b, half):
+def assert_product_within_rounding(got, a, b, half):
     """Assert equality within a rounding of the result plus the error of float32 sums."""
     a, b = (bits(x).astype("f8") for x in (a, b))
     want, room = a @ b, np.abs(a) @ np.abs(b)
@@ -34,10 +34,10 @@ def check(got, a, b, half):
 @pytest.mark.parametrize("size", SIZES, ids=str)
 def test_any_sizes_and_strides(size, layouts, half, threads):  # noqa: F811
     m, k, n = size
-    a, b = LAYOUTS[layouts[0]](drawn((m, k), half, 0)), LAYOUTS[layouts[1]](drawn((k, n), half, 1))
+    a, b = LAYOUTS[layouts[0]](draw_half((m, k), half, 0)), LAYOUTS[layouts[1]](draw_half((k, n), half, 1))
     for count in (1, 3):
         threads(count)
-        check(a @ b, a, b, half)
+        assert_product_within_rounding(a @ b, a, b, half)
 
 
 @pytest.mark.parametrize("half", HALVES, ids=repr)
@@ -47,21 +47,21 @@ def test_any_sizes_and_strides(size, layouts, half, threads):  # noqa: F811
                                     ((64, 1, 40), (40, 90))],
                          ids=str)
 def test_batches(shapes, half, threads):  # noqa: F811
-    a, b = drawn(shapes[0], half, 0), drawn(shapes[1], half, 1)
+    a, b = draw_half(shapes[0], half, 0), draw_half(shapes[1], half, 1)
     for count in (1, 3):
         threads(count)
-        check(a @ b, a, b, half)
+        assert_product_within_rounding(a @ b, a, b, half)
         turned = a.transpose(-1, -2).contiguous().transpose(-1, -2)
-        check(turned @ b, a, b, half)
+        assert_product_within_rounding(turned @ b, a, b, half)
 
 
 @pytest.mark.parametrize("half", HALVES, ids=repr)
 def test_gradients_of_a_linear_layer(half):
-    layer, x = flow.nn.Linear(300, 70).to(half), drawn((40, 300), half, 0).requires_grad_()
+    layer, x = flow.nn.Linear(300, 70).to(half), draw_half((40, 300), half, 0).requires_grad_()
     layer(x).sum().backward()
     ones = flow.ones(40, 70).to(half)
-    check(x.grad, ones, layer.weight.detach(), half)
-    check(layer.weight.grad, ones.t(), x.detach(), half)
+    assert_product_within_rounding(x.grad, ones, layer.weight.detach(), half)
+    assert_product_within_rounding(layer.weight.grad, ones.t(), x.detach(), half)
 
 
 def test_scratch_is_a_few_panels():

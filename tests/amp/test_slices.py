@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 import flowedu as flow
-from amp.test_every_op import CASES, EPSILON, FIRST, HALVES, bits, drawn, flat, refuses, rounded
+from amp.test_every_op import CASES, EPSILON, FIRST, HALVES, bits, draw_float32_arrays, refuses, rounded
+from common import as_list
 from flowedu.core.eager.dispatch import prepare
 from flowedu.core.graph.executor import scratch_bytes
 from flowedu.core.ops.define import REGISTRY
@@ -76,10 +77,10 @@ def test_a_large_call_is_the_float32_call_rounded(name, half, threads):
     op, specs, attrs = call_of(name, 24, half)
     rng = np.random.default_rng(0)
     narrow = [flow.tensor(rng.uniform(0.1, 1, s.shape).astype("f4")).to(half) for s in specs]
-    wanted = flat(op.call(tuple([x.float() for x in narrow]), attrs))
+    wanted = as_list(op.call(tuple([x.float() for x in narrow]), attrs))
     for count in (1, 3):
         threads(count)
-        for got, want in zip(flat(op.call(tuple(narrow), attrs)), wanted, strict=True):
+        for got, want in zip(as_list(op.call(tuple(narrow), attrs)), wanted, strict=True):
             want = bits(want.to(got.dtype))
             np.testing.assert_allclose(bits(got), want, rtol=1.01 * EPSILON[half],
                                        atol=1e-5 * np.abs(want).max(initial=1))
@@ -95,13 +96,13 @@ def drawn_again(op, example, half, monkeypatch, run: int):
     monkeypatch.setattr(slices, "ROOM", 1)
     monkeypatch.setattr(slices, "RUN", run)
     attrs = attributes(op, example)
-    narrow, wide = rounded(drawn(op, example), half)
+    narrow, wide = rounded(draw_float32_arrays(op, example), half)
 
     class G(flow.nn.Graph):
         def build(self, *xs):
-            return tuple(flat(op.call(tuple(xs), attrs)))
+            return tuple(as_list(op.call(tuple(xs), attrs)))
 
-    return flat(G()(*narrow)), flat(op.call(tuple(wide), attrs))
+    return as_list(G()(*narrow)), as_list(op.call(tuple(wide), attrs))
 
 
 @pytest.mark.parametrize("run", [1, 4])
@@ -120,7 +121,7 @@ def test_most_ops_are_sliced(monkeypatch):
     found = {}
     for op, example in FIRST:
         if has_kernel(op):
-            specs, attrs = ([x.spec for x in rounded(drawn(op, example), flow.bfloat16)[0]],
+            specs, attrs = ([x.spec for x in rounded(draw_float32_arrays(op, example), flow.bfloat16)[0]],
                             attributes(op, example))
             found[op.name] = slices.slices(op, specs, op.infer(specs, attrs), attrs)
     whole = {name for name, cut in found.items() if cut is None}

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from test_every_op import EPSILON, REFUSED, bits, drawn, flat, pairs, rounded
+from test_every_op import EPSILON, REFUSED, bits, draw_float32_arrays, list_calls_and_dtypes, rounded
 
 import flowedu as flow
-from common import fresh_session, run  # noqa: F401
+from common import as_list, fresh_session, run  # noqa: F401
 from flowedu import typing as tp
 from flowedu.core.ops.view import cast
 from flowedu.nn.amp import lists
@@ -19,18 +19,18 @@ from laws.calls import attributes
 PAGE = Path(__file__).parents[2] / "book" / "half_precision.md"
 
 
-@pytest.mark.parametrize(("case", "half"), pairs(lambda op: op is not cast))
+@pytest.mark.parametrize(("case", "half"), list_calls_and_dtypes(lambda op: op is not cast))
 def test_a_job_gives_the_same_bits(case, half):
     """NumPy has no bfloat16, so the job casts its inputs and results."""
     op, example = case
     attrs = attributes(op, example)
-    narrow, _ = rounded(drawn(op, example), half)
-    want = flat(op.call(tuple(narrow), attrs))
+    narrow, _ = rounded(draw_float32_arrays(op, example), half)
+    want = as_list(op.call(tuple(narrow), attrs))
 
     def call(*values):
         given = [cast.call((v,), (x.dtype,)) if x.dtype is half else v for v, x in zip(values, narrow)]
         found = [cast.call((y,), (flow.float32,)) if y.dtype is half else y
-                 for y in flat(op.call(tuple(given), attrs))]
+                 for y in as_list(op.call(tuple(given), attrs))]
         return tuple(found) if len(found) > 1 else found[0]
 
     def body(*blobs):
@@ -39,11 +39,11 @@ def test_a_job_gives_the_same_bits(case, half):
     arrays = [bits(x) for x in narrow]
     kinds = tuple([tp.Numpy] * len(want))
     found = run(body, *arrays, returns=tuple[kinds] if len(kinds) > 1 else tp.Numpy)
-    for got, y in zip(flat(found), want, strict=True):
+    for got, y in zip(as_list(found), want, strict=True):
         np.testing.assert_array_equal(got, bits(y))
 
 
-@pytest.mark.parametrize(("case", "half"), pairs(lambda op: op is not cast))
+@pytest.mark.parametrize(("case", "half"), list_calls_and_dtypes(lambda op: op is not cast))
 def test_global_tensors_give_the_same_bits(case, half, world):
     """Identical to the bit if every device holds all data. If devices hold rows, sums may be added in another
     order.
@@ -51,14 +51,14 @@ def test_global_tensors_give_the_same_bits(case, half, world):
     world(2)
     op, example = case
     attrs = attributes(op, example)
-    narrow, _ = rounded(drawn(op, example), half)
-    want = flat(op.call(tuple(narrow), attrs))
+    narrow, _ = rounded(draw_float32_arrays(op, example), half)
+    want = as_list(op.call(tuple(narrow), attrs))
     both = flow.placement("cpu", [0, 1])
     for split in (False, True):
         rows = [flow.sbp.split(0) if split and x.ndim and x.shape[0] > 1 else flow.sbp.broadcast
                 for x in narrow]
         given = [flow.tensor(bits(x), dtype=x.dtype, placement=both, sbp=s) for x, s in zip(narrow, rows)]
-        found = flat(op.call(tuple(given), attrs))
+        found = as_list(op.call(tuple(given), attrs))
         for got, y in zip(found, want, strict=True):
             got = got.to_global(both, flow.sbp.broadcast).to_local(rank=0)
             assert got.dtype is y.dtype

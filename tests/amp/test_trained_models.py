@@ -16,7 +16,7 @@ PICTURES, TESTED = (a[:, None].astype("f4") / 255 for a in (DIGITS.x_train, DIGI
 STEPS, BATCH = 120, 32
 
 
-def lenet():
+def make_lenet():
     flow.manual_seed(0)
     return nn.Sequential(nn.Conv2d(1, 6, 5, padding=2), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(6, 16, 5),
                          nn.ReLU(),
@@ -35,11 +35,11 @@ def accuracy(model, dtype=flow.float32) -> float:
         return float((model(flow.tensor(TESTED).to(dtype)).float().argmax(1).numpy() == DIGITS.y_test).mean())
 
 
-def trained(half=None, scaler=None, weight=1.0) -> float:
+def train_lenet(half=None, scaler=None, weight=1.0) -> float:
     """Return the accuracy after training in autocast; weight: factor of the loss, for which the rate
     compensates.
     """
-    model, scaler = lenet(), scaler or amp.GradScaler(enabled=False)
+    model, scaler = make_lenet(), scaler or amp.GradScaler(enabled=False)
     optimizer = flow.optim.SGD(model.parameters(), lr=0.05 / weight, momentum=0.9)
     for x, y in batches():
         with amp.autocast("cpu", dtype=half or flow.bfloat16, enabled=half is not None):
@@ -54,19 +54,19 @@ def trained(half=None, scaler=None, weight=1.0) -> float:
 @pytest.fixture(scope="module")
 def reached() -> float:
     """Return the accuracy of float32 training."""
-    found = trained()
+    found = train_lenet()
     assert found > most_by_guessing(len(TESTED), 10)
     return found
 
 
 @pytest.mark.parametrize("half", [flow.bfloat16, flow.float16], ids=repr)
 def test_lenet_learns_in_autocast_as_in_float32(half, reached):
-    found = trained(half, amp.GradScaler() if half is flow.float16 else None)
+    found = train_lenet(half, amp.GradScaler() if half is flow.float16 else None)
     assert_as_accurate(found, reached, len(TESTED))
 
 
 def test_lenet_entirely_in_bfloat16(reached):
-    model = lenet().bfloat16()
+    model = make_lenet().bfloat16()
     optimizer = flow.optim.SGD(model.parameters(), lr=0.05, momentum=0.9, master_weights=True)
     for x, y in batches():
         F.cross_entropy(model(x.bfloat16()), y).backward()
@@ -82,8 +82,8 @@ def test_float16_without_a_scale_does_not_train_on_a_small_loss(reached):
     """
     small = 1e-6
     for half, scaler in ((None, None), (flow.bfloat16, None), (flow.float16, amp.GradScaler(2.0 ** 24))):
-        assert_as_accurate(trained(half, scaler, weight=small), reached, len(TESTED))
-    assert trained(flow.float16, weight=small) < most_by_guessing(len(TESTED), 10)
+        assert_as_accurate(train_lenet(half, scaler, weight=small), reached, len(TESTED))
+    assert train_lenet(flow.float16, weight=small) < most_by_guessing(len(TESTED), 10)
 
 
 # ---- a small GPT
@@ -109,7 +109,7 @@ def last_losses(losses) -> float:
     return float(np.mean(losses[-5:]))
 
 
-def eagerly(half=None, scaler=None, whole=False) -> float:
+def train_gpt_eagerly(half=None, scaler=None, whole=False) -> float:
     """Train; whole: the entire model is in `half`, else in autocast."""
     model, scaler, losses = gpt(), scaler or amp.GradScaler(enabled=False), []
     model = model.to(half) if whole else model
@@ -127,7 +127,7 @@ def eagerly(half=None, scaler=None, whole=False) -> float:
     return last_losses(losses)
 
 
-def in_a_graph(half, scaler) -> float:
+def train_gpt_in_graph(half, scaler) -> float:
     model = gpt()
 
     class Step(nn.Graph):
@@ -159,18 +159,18 @@ def entropy_of_pairs() -> float:
 
 @pytest.fixture(scope="module")
 def lost() -> float:
-    found = eagerly()
+    found = train_gpt_eagerly()
     assert found < entropy_of_pairs()
     return found
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("train", [
-    lambda: eagerly(flow.bfloat16), lambda: eagerly(flow.bfloat16, whole=True),
-    lambda: eagerly(flow.float16, amp.GradScaler()), lambda: eagerly(flow.float16, amp.GradScaler(),
-                                                                     whole=True),
-    lambda: in_a_graph(flow.bfloat16, amp.GradScaler(enabled=False)),
-    lambda: in_a_graph(flow.float16, amp.GradScaler())],
+    lambda: train_gpt_eagerly(flow.bfloat16), lambda: train_gpt_eagerly(flow.bfloat16, whole=True),
+    lambda: train_gpt_eagerly(flow.float16, amp.GradScaler()), lambda: train_gpt_eagerly(flow.float16, amp.GradScaler(),
+                                                                                         whole=True),
+    lambda: train_gpt_in_graph(flow.bfloat16, amp.GradScaler(enabled=False)),
+    lambda: train_gpt_in_graph(flow.float16, amp.GradScaler())],
     ids=["bfloat16", "bfloat16 all", "float16", "float16 all", "bfloat16 graph", "float16 graph"])
 def test_a_small_gpt_learns_as_in_float32(train, lost):
     assert train() < lost * 1.15 + 0.02

@@ -26,7 +26,7 @@ def in_place(x):
     return (y ** 2).sum()
 
 
-def network(m, f, t):
+def network_gradients(m, f, t):
     net = m.nn.Sequential(m.nn.Linear(3, 4), m.nn.Tanh(), m.nn.Linear(4, 2)).double()
     rng = np.random.default_rng(3)
     with m.no_grad():
@@ -70,7 +70,7 @@ PROGRAMS = {
     }.items()},
     "hessian": lambda m, f, t: f.hessian(waves(m))(t(V)),
     "hessian under vmap": lambda m, f, t: f.vmap(f.hessian(waves(m)))(t(X)),
-    "modules": network,
+    "modules": network_gradients,
 }
 
 

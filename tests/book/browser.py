@@ -132,6 +132,6 @@ class Browser:
                 f"(document.querySelector({json.dumps(selector)}))")
 
 
-def numbers(text: str) -> list[int]:
+def read_integers(text: str) -> list[int]:
     """Return the integers in a text, which may have commas between thousands."""
     return [int(n.replace(",", "")) for n in re.findall(r"\d[\d,]*", text)]

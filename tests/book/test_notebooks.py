@@ -35,7 +35,7 @@ def code(book):
     return [c for c in book["cells"] if c["cell_type"] == "code"]
 
 
-def check(book, path, printed):
+def assert_notebook_matches_page(book, path, printed):
     """Check a page's notebook against the page."""
     cells, all_blocks = code(book), python(path)
     assert [c["source"] for c in cells] == [b.text.rstrip("\n") for b in all_blocks]
@@ -56,7 +56,7 @@ def valid(book):
 def test_cells_are_the_blocks_of_a_lesson_in_order(path):
     printed = [f"output {i}\n" if i % 3 else None for i, _ in enumerate(python(path))]
     book = notebooks.of_page(path, printed)
-    check(book, path, printed)
+    assert_notebook_matches_page(book, path, printed)
     valid(book)
     shown = "".join(c["source"] for c in book["cells"])
     lost = [w for w in re.findall(r"\w+", BLOCK.sub("", path.read_text(encoding="utf-8"))) if w not in shown
@@ -72,7 +72,7 @@ def test_any_page_is_a_notebook(tmp_path_factory, pieces, ran):
                     encoding="utf-8")
     printed = ["1\n" if ran else None] * len(python(path))
     book = notebooks.of_page(path, printed)
-    check(book, path, printed)
+    assert_notebook_matches_page(book, path, printed)
     valid(book)
     assert all(c["source"].strip() for c in book["cells"] if c["cell_type"] == "markdown")
 
@@ -111,8 +111,8 @@ def test_all_notebooks_are_written(tmp_path):
     assert ({*written} == {*tmp_path.rglob("*.ipynb")}
             and len(written) == len(pages.LESSONS) + len(notebooks.PROGRAMS))
     for path in pages.LESSONS:
-        check(json.loads(notebooks.place(path, tmp_path).read_text(encoding="utf-8")), path,
-              printed[pages.original(path)])
+        assert_notebook_matches_page(json.loads(notebooks.place(path, tmp_path).read_text(encoding="utf-8")), path,
+                                     printed[pages.original(path)])
     imported = {n.module for p in notebooks.PROGRAMS
                 for n in ast.walk(ast.parse(p.read_text(encoding="utf-8")))
                 if isinstance(n, ast.ImportFrom) and (notebooks.GALLERY / f"{n.module}.py").exists()}
@@ -137,7 +137,7 @@ def ran(tmp_path, monkeypatch):
     return run
 
 
-def said(cell):
+def join_outputs(cell):
     return "".join(o.get("text") or f"\n{o.get('evalue', '')}" for o in cell["outputs"])
 
 
@@ -154,7 +154,7 @@ def test_a_kernel_prints_the_promised_output(name, ran):
         assert failed == [block.word("error")] * bool(block.word("error"))
         lines = wanted[block.line].text.splitlines() if block.line in wanted else ()
         own = [line for line in lines if not re.match(r" *at: ", line)]  # line numbers differ in a cell
-        assert not [line for line in own if not _promised(line, said(cell))], (block.text, said(cell))
+        assert not [line for line in own if not _promised(line, join_outputs(cell))], (block.text, join_outputs(cell))
 
 
 @pytest.mark.slow

@@ -11,7 +11,7 @@ import pytest
 
 import flowedu as flow
 
-from .browser import Browser, found, numbers
+from .browser import Browser, found, read_integers
 
 ROOT = Path(__file__).parents[2]
 WIDGETS = ROOT / "book" / "widgets"
@@ -128,7 +128,7 @@ def test_routes_match_the_library(opened):
             places = [flow.placement("cpu", [*range(d)]) for d in (k, n)]
             r = flow.boxing.route(tables.SHAPE, places[1], dst, src=(places[0], src))
             said = b.text(".said")
-            assert numbers(said)[0] == r.bytes and all(h.name in said for h in r.hops)
+            assert read_integers(said)[0] == r.bytes and all(h.name in said for h in r.hops)
             assert b.text(".others b") == str(r.bytes) == b.text(f"[data-to='{n} {c}']")
             assert b.js("document.querySelectorAll('.picture .tip').length") == len(r.messages())
     finally:
@@ -146,7 +146,7 @@ def test_a_cell_of_the_table_selects_a_route(opened):
 
 # ---- arena
 def bound(b):
-    return numbers(re.search(r"bound of ([\d,]+)", b.text(".said"))[1])[0]
+    return read_integers(re.search(r"bound of ([\d,]+)", b.text(".said"))[1])[0]
 
 
 def test_the_library_meets_the_bound_and_stacking_does_not(opened):

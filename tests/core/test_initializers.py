@@ -80,7 +80,7 @@ def moments(initializer, shape=(N,), seed=5):
     return x.mean(), x.std()
 
 
-def close(got, mean, std):
+def assert_moments(got, mean, std):
     assert abs(got[0] - mean) < 5 * std / math.sqrt(N), got
     assert got[1] == pytest.approx(std, rel=0.03)
 
@@ -95,10 +95,10 @@ def test_the_cut_constant_matches_theory():
 
 
 def test_mean_and_deviation():
-    close(moments(init.random_uniform_initializer(-2, 3)), 0.5, 5 / math.sqrt(12))
-    close(moments(init.random_normal_initializer(1, 2)), 1, 2)
-    close(moments(init.truncated_normal_initializer(1, 2)), 1, 2 * CUT)
-    close(moments(init.truncated_normal(0.1)), 0, 0.1 * CUT)
+    assert_moments(moments(init.random_uniform_initializer(-2, 3)), 0.5, 5 / math.sqrt(12))
+    assert_moments(moments(init.random_normal_initializer(1, 2)), 1, 2)
+    assert_moments(moments(init.truncated_normal_initializer(1, 2)), 1, 2 * CUT)
+    assert_moments(moments(init.truncated_normal(0.1)), 0, 0.1 * CUT)
 
 
 FANS = {  # shape, data_format: fan_in, fan_out, written out by hand
@@ -123,7 +123,7 @@ def test_variance_scaling(mode, distribution):
     shape = (40, 10, 10, 10)
     fan = {"fan_in": 1000, "fan_out": 4000, "fan_avg": 2500}[mode.lower()]
     make = init.variance_scaling_initializer(3.0, mode, distribution, "NCHW")
-    close(moments(make, shape), 0, math.sqrt(3 / fan))
+    assert_moments(moments(make, shape), 0, math.sqrt(3 / fan))
     limit = {"truncated_normal": 2 * math.sqrt(3 / fan) / CUT,
              "random_uniform": math.sqrt(9 / fan)}.get(distribution)
     x = np.abs(make(shape, dt.float64, 1)).max()
@@ -132,8 +132,8 @@ def test_variance_scaling(mode, distribution):
 
 def test_xavier():
     shape = (100, 400)
-    close(moments(init.xavier_uniform_initializer(), shape), 0, math.sqrt(1 / 250))
-    close(moments(init.xavier_normal_initializer("NCHW"), shape), 0, math.sqrt(1 / 250))
+    assert_moments(moments(init.xavier_uniform_initializer(), shape), 0, math.sqrt(1 / 250))
+    assert_moments(moments(init.xavier_normal_initializer("NCHW"), shape), 0, math.sqrt(1 / 250))
     x = np.abs(init.glorot_uniform_initializer()(shape, dt.float64, 1))
     assert 0.999 < x.max() / math.sqrt(6 / 500) <= 1
     assert init.glorot_uniform_initializer() == init.xavier_uniform_initializer()
@@ -150,7 +150,7 @@ def test_kaiming(nonlinearity, slope, gain, mode, fan):
         normal = init.kaiming_initializer(shape, "random_normal", mode, nonlinearity, slope, data_format)
         assert normal == init.random_normal_initializer(0, gain / math.sqrt(fan))
         uniform = init.kaiming_initializer(shape, "random_uniform", mode, nonlinearity, slope, data_format)
-        close(moments(uniform, shape), 0, gain / math.sqrt(fan))
+        assert_moments(moments(uniform, shape), 0, gain / math.sqrt(fan))
 
 
 def test_constants():

@@ -55,7 +55,7 @@ def cases(name):
             yield from itertools.product([a], axes_of(a.ndim), (False, True))
 
 
-def agree(name, got, want, a, axis):
+def assert_same_reduction(name, got, want, a, axis):
     assert got.shape == want.shape
     # over no axes the result is the input, as in OneFlow
     itself = name == "mean" and a.ndim and axis in ([], ())
@@ -68,7 +68,7 @@ def agree(name, got, want, a, axis):
 def test_every_axis_shape_and_dtype(name):
     for a, axis, keepdims in cases(name):
         got = function(name)(flow.from_numpy(a), axis, keepdims).numpy()
-        agree(name, got, wanted(name, a, axis, keepdims), a, axis)
+        assert_same_reduction(name, got, wanted(name, a, axis, keepdims), a, axis)
 
 
 @pytest.mark.parametrize("devices", [1, 2])
@@ -83,7 +83,7 @@ def test_in_jobs(name, devices):
             flow.clear_default_session()
             flow.config.cpu_device_num(devices)
             got = job(body, a)(a)
-            agree(name, got, wanted(name, a, axis, keepdims), a, axis)
+            assert_same_reduction(name, got, wanted(name, a, axis, keepdims), a, axis)
 
 
 @pytest.mark.parametrize("name", REFERENCE)
@@ -101,7 +101,7 @@ def test_reductions_of_empty_arrays(name, shape):
         with warnings.catch_warnings(action="ignore"):                     # NumPy warns about empty means
             want = np.zeros(np.sum(a, axis=tuple(over)).shape, np.float32) if name in ("min", "max") else \
                 wanted(name, a, axis, False)
-        agree(name, function(name)(flow.from_numpy(a), axis, False).numpy(), want, a, axis)
+        assert_same_reduction(name, function(name)(flow.from_numpy(a), axis, False).numpy(), want, a, axis)
 
 
 def test_nan_and_infinity():

@@ -9,7 +9,7 @@ from hypothesis.extra import numpy as hnp
 
 import flowedu as flow
 from common import constant_rate, f32, fresh_session, job, refused  # noqa: F401
-from laws.calls import attributes, cases, input_name, label, thin, types_of, values
+from laws.calls import attributes, cases, draw_arrays, draw_values, input_name, label, thin, types_of
 
 TYPES = [np.float32, np.float64, np.int32, np.int64, np.int8, np.uint8, np.bool_, np.float16]
 ARRAYS = st.sampled_from(TYPES).flatmap(
@@ -206,7 +206,7 @@ def test_backward_frees_saved_tensors(case):
     op, example = case
     attrs, rng = attributes(op, example), np.random.default_rng(0)
     types = types_of(op, example, np.float64)
-    arrays = [values(op.domain.get(input_name(op, i), "any"), s, t, rng, i)
+    arrays = [draw_values(op.domain.get(input_name(op, i), "any"), s, t, rng, i)
               for i, (s, t) in enumerate(zip(example["shapes"], types))]
     tensors = [flow.tensor(a, requires_grad=a.dtype.kind == "f") for a in arrays]
 
@@ -235,8 +235,7 @@ def test_backward_frees_saved_tensors(case):
 def test_calls_leak_nothing(case):
     op, example = case
     attrs, rng = attributes(op, example), np.random.default_rng(0)
-    arrays = [values(op.domain.get(input_name(op, i), "any"), s, t, rng, i)
-              for i, (s, t) in enumerate(zip(example["shapes"], types_of(op, example, np.float32)))]
+    arrays = draw_arrays(op, example, np.float32, rng)
     op.call(tuple(map(flow.tensor, arrays)), attrs)
     start = live()
     for _ in range(3):

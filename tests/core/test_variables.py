@@ -22,7 +22,7 @@ def names_of(body, *arrays, **options):
     return {n: v.shape for n, v in flow.get_all_variables().items()}
 
 
-def train(y, **options):
+def minimize(y, **options):
     flow.optimizer.SGD(constant_rate(0.1), momentum=0).minimize(y)
     return y
 
@@ -291,7 +291,7 @@ def test_batch_norm_in_a_predict_job_ignores_training():
 def test_batch_norm_can_be_frozen(options):
     def body(a):
         y = flow.layers.batch_normalization(a, 1, **options)
-        train(flow.layers.dense(flow.reshape(y, [2, -1]), 2, name="d"))
+        minimize(flow.layers.dense(flow.reshape(y, [2, -1]), 2, name="d"))
         return y
 
     got = run(body, image, type="train")
@@ -304,7 +304,7 @@ def test_batch_norm_can_be_frozen(options):
 def test_batch_norm_updates_when_its_result_is_unused():
     def body(a):
         flow.layers.batch_normalization(a, 1)
-        return train(flow.layers.dense(flow.reshape(a, [2, -1]), 2, name="d"))
+        return minimize(flow.layers.dense(flow.reshape(a, [2, -1]), 2, name="d"))
 
     run(body, image + 1, type="train")
     assert flow.get_all_variables()["BatchNorm-moving_mean"].numpy().all()
@@ -348,7 +348,7 @@ def test_layer_norm(begins, center, scale):
 def test_trainable_false_keeps_a_layer_as_it_is():
     def body(a):
         h = flow.layers.dense(a, 3, kernel_initializer=ones, trainable=False, name="fixed")
-        return train(flow.layers.dense(h, 2, kernel_initializer=ones, name="learns"))
+        return minimize(flow.layers.dense(h, 2, kernel_initializer=ones, name="learns"))
 
     step = job(body, x, type="train")
     before = {n: v.numpy() for n, v in flow.get_all_variables().items()}

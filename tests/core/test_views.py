@@ -16,11 +16,11 @@ IMAGES = np.random.default_rng(0).random((5, BATCH, 1, 28, 28), np.float32)
 LABELS = np.random.default_rng(1).integers(0, 10, (5, BATCH)).astype(np.int32)
 
 
-def weights(seed, scale=0.1):
+def normal_weights(seed, scale=0.1):
     return lambda shape, dtype, _: np.random.default_rng(seed).standard_normal(shape) * scale
 
 
-def lenet(images, labels, units=None, places=None):
+def minimize_lenet_loss(images, labels, units=None, places=None):
     """Return the loss of LeNet, with an update. units: distribution of dense1's rows; places: placements of
     the two halves.
     """
@@ -29,7 +29,7 @@ def lenet(images, labels, units=None, places=None):
 
     def block(x, filters, name, seed):
         x = flow.layers.conv2d(x, filters, 5, padding="SAME", activation=flow.nn.relu, name=name,
-                               kernel_initializer=weights(seed))
+                               kernel_initializer=normal_weights(seed))
         return flow.nn.max_pool2d(x, 2, 2, "SAME", name=f"{name}_pool")
 
     with at(0):
@@ -38,8 +38,8 @@ def lenet(images, labels, units=None, places=None):
     with at(1):
         more = {"model_distribute": units} if units is not None else {}
         hidden = flow.layers.dense(flat, 32, activation=flow.nn.relu, name="dense1",
-                                   kernel_initializer=weights(3), **more)
-        logits = flow.layers.dense(hidden, 10, name="dense2", kernel_initializer=weights(4))
+                                   kernel_initializer=normal_weights(3), **more)
+        logits = flow.layers.dense(hidden, 10, name="dense2", kernel_initializer=normal_weights(4))
         loss = flow.nn.sparse_softmax_cross_entropy_with_logits(labels, logits, name="loss")
         flow.optimizer.SGD(constant_rate(0.05)).minimize(loss)
     return loss
@@ -53,7 +53,7 @@ def whole(devices=1, **how):
     @flow.global_function("train")
     def train(x: tp.Numpy.Placeholder((BATCH, 1, 28, 28)),
               y: tp.Numpy.Placeholder((BATCH,), flow.int32)) -> tp.Numpy:
-        return lenet(x, y, **how)
+        return minimize_lenet_loss(x, y, **how)
     return np.array([train(IMAGES[i % 5], LABELS[i % 5]) for i in range(STEPS)]), train
 
 
@@ -70,7 +70,7 @@ def mirrored(devices, cut):
     @flow.global_function("train", mirrored_config())
     def train(x: tp.ListNumpy.Placeholder((BATCH, 1, 28, 28)),
               y: tp.ListNumpy.Placeholder((BATCH,), flow.int32)) -> tp.ListNumpy:
-        return lenet(x, y)
+        return minimize_lenet_loss(x, y)
     losses = []
     for i in range(STEPS):
         out = train(cut(IMAGES[i % 5]), cut(LABELS[i % 5]))
@@ -131,7 +131,7 @@ def test_machines_are_simulated(one_device, monkeypatch):
     @flow.global_function("train")
     def train(x: tp.Numpy.Placeholder((BATCH, 1, 28, 28)),
               y: tp.Numpy.Placeholder((BATCH,), flow.int32)) -> tp.Numpy:
-        return lenet(x, y, places=[["0:0", "1:0"], "1:0"])
+        return minimize_lenet_loss(x, y, places=[["0:0", "1:0"], "1:0"])
     same(np.array([train(IMAGES[i % 5], LABELS[i % 5]) for i in range(STEPS)]), one_device)
 
 
@@ -142,7 +142,7 @@ def test_numpy_arguments_are_split_in_the_mirrored_view_and_joined_when_returned
     def train(x: tp.Numpy.Placeholder((BATCH, 1, 28, 28)),
               y: tp.Numpy.Placeholder((BATCH,), flow.int32)) -> tp.Numpy:
         assert isinstance(x, flow.ConsistentBlob)
-        loss = lenet(x, y)
+        loss = minimize_lenet_loss(x, y)
         assert isinstance(loss, flow.MirroredBlob) and loss.shape == (BATCH // 2,)
         assert [b.op_name for b in loss.sub_consistent_blob_list] == ["loss_0", "loss_1"]
         return loss
@@ -308,7 +308,7 @@ def test_dropout_masks_do_not_depend_on_the_number_of_devices(devices):
 
         @flow.global_function("train")
         def train(x: tp.Numpy.Placeholder((6, 50))) -> tp.Numpy:
-            y = flow.layers.dense(x, 50, kernel_initializer=weights(1), name="d")
+            y = flow.layers.dense(x, 50, kernel_initializer=normal_weights(1), name="d")
             y = flow.nn.dropout(flow.nn.dropout(y, 0.5), 0.3)
             flow.optimizer.SGD(constant_rate(0.1), momentum=0).minimize(y)
             return y

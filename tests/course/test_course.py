@@ -27,14 +27,14 @@ from flowedu.core.values.spec import Spec, broadcast
 from flowedu.errors import CheckError, CommError, UnsupportedError
 
 
-def numbers(*shape, seed=0):
+def draw_tensor(*shape, seed=0):
     return copied(np.random.default_rng(seed).standard_normal(shape).astype(np.float32))
 
 
-class Net(Module):
+class TwoLayerNet(Module):
     def __init__(self, sizes=(4, 8, 3)):
         super().__init__()
-        self.w0, self.w1 = (Parameter(numbers(a, b, seed=a)) for a, b in zip(sizes, sizes[1:]))
+        self.w0, self.w1 = (Parameter(draw_tensor(a, b, seed=a)) for a, b in zip(sizes, sizes[1:]))
         self.b0, self.b1 = (Parameter(copied(np.zeros(n, np.float32))) for n in sizes[1:])
 
     def forward(self, x):
@@ -57,12 +57,12 @@ def by_hand(net, x):
 
 def test_chapter_1_shapes_and_memory():
     assert broadcast((2, 1), (3,)) == (2, 3) and Spec((2, 3), dt.float32).nbytes == 24
-    x = numbers(2, 3)
+    x = draw_tensor(2, 3)
     assert x.numpy().base is not None and x.numpy().tolist() == x.tolist()
 
 
 def test_chapter_2_gradients():
-    x, net = numbers(5, 4, seed=9), Net()
+    x, net = draw_tensor(5, 4, seed=9), TwoLayerNet()
     loss = loss_of(net(x))
     run_backward([loss], [copied(np.ones((), np.float32))])
     for name, want in by_hand(net, x.numpy()).items():
@@ -70,7 +70,7 @@ def test_chapter_2_gradients():
 
 
 def test_chapter_3_an_update_makes_the_loss_smaller():
-    x, net, losses = numbers(5, 4, seed=9), Net(), []
+    x, net, losses = draw_tensor(5, 4, seed=9), TwoLayerNet(), []
     for step in range(20):
         loss = loss_of(net(x))
         losses.append(loss.item())
@@ -84,7 +84,7 @@ def test_chapter_3_an_update_makes_the_loss_smaller():
 
 def test_chapter_3_a_call_that_does_not_fit_is_a_type_error():
     with pytest.raises(TypeError, match="forward"):
-        Net()()
+        TwoLayerNet()()
 
 
 def test_chapter_4_a_job_computes_what_its_body_says():
@@ -94,7 +94,7 @@ def test_chapter_4_a_job_computes_what_its_body_says():
     def job(x: tp.Numpy.Placeholder((5, 4)), w: tp.Numpy.Placeholder((4, 3))) -> tp.Numpy:
         return OPS["relu"](OPS["matmul"](x, w))
 
-    x, w = numbers(5, 4, seed=1).numpy(), numbers(4, 3, seed=2).numpy()
+    x, w = draw_tensor(5, 4, seed=1).numpy(), draw_tensor(4, 3, seed=2).numpy()
     for _ in range(2):
         np.testing.assert_allclose(job(x, w), np.maximum(x @ w, 0), rtol=1e-5)
     assert len(job.plan.steps) <= 2
@@ -105,7 +105,7 @@ def test_chapter_4_a_job_computes_what_its_body_says():
 
 
 def test_chapter_5_a_graph_is_its_module():
-    net, x = Net(), numbers(5, 4, seed=3)
+    net, x = TwoLayerNet(), draw_tensor(5, 4, seed=3)
 
     class CoursePredict(TracedGraph):
         def __init__(self):
@@ -125,7 +125,7 @@ def test_chapter_5_a_graph_is_its_module():
 def test_chapter_6_every_layout_gives_the_same(x_sbp, w_sbp):
     set_virtual_devices(2)
     on = placement("cpu", [0, 1])
-    x, w = numbers(4, 6, seed=4), numbers(6, 2, seed=5)
+    x, w = draw_tensor(4, 6, seed=4), draw_tensor(6, 2, seed=5)
 
     def lying(t, sbp):
         return to_global(to_global(t, on, BROADCAST), on, sbp)
@@ -141,7 +141,7 @@ def test_chapter_6_a_graph_runs_on_every_rank(x_sbp):
     """
     set_virtual_devices(2)
     on = placement("cpu", [0, 1])
-    net, x = Net(), numbers(6, 4, seed=3)
+    net, x = TwoLayerNet(), draw_tensor(6, 4, seed=3)
     want = net(x).numpy()
     for name, cut in (("w0", split(1)), ("b0", split(0)), ("w1", split(0)), ("b1", BROADCAST)):
         setattr(net, name, Parameter(to_global(to_global(getattr(net, name).detach(), on, BROADCAST),
@@ -197,7 +197,7 @@ def test_chapter_8_cuda_computes_what_the_cpu_does():
         pytest.skip("no GPU, and FLOWEDU_CUDA=sim was not chosen")
     found = {}
     for device in ("cpu", "cuda"):
-        net, x = Net(), numbers(5, 4, seed=9).to(device)
+        net, x = TwoLayerNet(), draw_tensor(5, 4, seed=9).to(device)
         for name in ("w0", "b0", "w1", "b1"):
             setattr(net, name, Parameter(getattr(net, name).detach().to(device)))
         optimizer, losses = flow.optim.SGD(net.parameters(), lr=0.001, momentum=0.9), []

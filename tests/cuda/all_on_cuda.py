@@ -31,7 +31,7 @@ def born_there(init, cls):
     return new
 
 
-def read(numpy):
+def copy_from_device(numpy):
     return lambda t: numpy(
         t.detach().cpu()).copy() if t.is_eager and t.global_layout is None and t._device else numpy(t)
 
@@ -48,5 +48,5 @@ def everything_on_cuda(modules):
             for name, value in vars(module).items():
                 if isinstance(value, Tensor):
                     patch.setattr(module, name, moved(value))
-        patch.setattr(Tensor, "numpy", read(Tensor.numpy))
+        patch.setattr(Tensor, "numpy", copy_from_device(Tensor.numpy))
         yield

@@ -8,7 +8,7 @@ from test_plans import executor
 
 import flowedu as flow
 from flowedu.cuda.launch import Queued
-from graph.making import graph
+from graph.making import make_graph
 
 pytestmark = in_simulator
 
@@ -50,7 +50,7 @@ def kernels():
 def test_array_bounds_are_exact_in_every_step(shape, program, kernels):
     """After a step's own launches, launch one more kernel that accesses one byte of one of its arrays."""
     x, w = flow.randn(*shape).cuda(), flow.randn(shape[1], shape[1]).cuda()
-    g = graph(program)
+    g = make_graph(program)
     want = [y.cpu() for y in g(x, w)]
     run, z = executor(g), np.zeros(1, np.int8)
     tried, run.parts = 0, [*range(len(run.steps))]       # step by step, without a CUDA graph

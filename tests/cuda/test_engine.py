@@ -197,7 +197,7 @@ def test_a_graph_stays_on_one_device():
 
 
 # ---- training
-def trained(device, steps=4, optimizer=lambda p: flow.optim.SGD(p, lr=0.05, momentum=0.9)):
+def train_lenet(device, steps=4, optimizer=lambda p: flow.optim.SGD(p, lr=0.05, momentum=0.9)):
     flow.manual_seed(0)
     model = flow.vision.models.lenet5().to(device)
     opt = optimizer(model.parameters())
@@ -213,8 +213,8 @@ def trained(device, steps=4, optimizer=lambda p: flow.optim.SGD(p, lr=0.05, mome
 
 
 def test_lenet_learns_as_on_the_cpu():
-    here, _, _ = trained("cpu")
-    there, model, _ = trained("cuda")
+    here, _, _ = train_lenet("cpu")
+    there, model, _ = train_lenet("cuda")
     assert all(p.is_cuda for p in model.parameters()) and there[-1] < there[0]
     np.testing.assert_allclose(there, here, rtol=1e-4, atol=1e-4)
 

@@ -8,26 +8,20 @@ import pytest
 from hypothesis import given, settings
 
 import flowedu as flow
+from common import flatten
 from flowedu.errors import FlowError
 from tensor import programs
 from tensor.cases import CASTS, CREATION, EVERY, OURS
 from tensor.inputs import INPUTS, split
 
 
-def leaves(place):
+def make_leaves(place):
     """Return the inputs of the lines on a device, floats as float32, the dtype that most kernels support."""
     found = {}
     for name, a in INPUTS.items():
         t = flow.tensor(a.astype(np.float32) if a.dtype == np.float64 else a).to(place)
         found[name] = t.requires_grad_() if t.is_floating_point() and name[0] not in "n" else t
     return found
-
-
-def flat(out):
-    """Return the tensors and other values of a result as a flat list."""
-    if isinstance(out, (tuple, list)):
-        return [y for x in out for y in flat(x)]
-    return [out]
 
 
 class Module:
@@ -44,8 +38,8 @@ class Module:
 
 
 def outcome(text, place):
-    names = leaves(place)
-    out = flat(eval(text, {"m": Module(place), "np": np, "pad": flow.nn.functional.pad, **names}))
+    names = make_leaves(place)
+    out = flatten(eval(text, {"m": Module(place), "np": np, "pad": flow.nn.functional.pad, **names}))
     total = None
     for k, y in enumerate(out):
         if isinstance(y, flow.Tensor) and y.requires_grad and y.node is not None:

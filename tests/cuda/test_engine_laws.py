@@ -15,8 +15,8 @@ from flowedu.core.values.spec import Spec
 from flowedu.cuda.table import TABLE
 from flowedu.errors import DTypeError, KernelError, UnsupportedError
 from flowedu.tensor.devices.conversion import made_on
-from laws.calls import FLOATS, INTS, attributes, call, cases, label, types_of
-from laws.draws import EXACT, agree, most_terms
+from laws.calls import FLOATS, INTS, attributes, call_inputs, cases, label, types_of
+from laws.draws import EXACT, assert_equal_or_rounded, most_terms
 from laws.test_gradients import learnable, setup
 
 few = settings(max_examples=5)
@@ -84,8 +84,8 @@ def results(out):
 def test_cuda_is_cpu(case, data, layout):
     """Compare values, and gradients where the record has a rule."""
     op, example = case
-    arrays, attrs = data.draw(call(op, example, dtypes=(np.float32,) if op.float_only
-                                   else (np.float32, np.int64)))
+    arrays, attrs = data.draw(call_inputs(op, example, dtypes=(np.float32,) if op.float_only
+                                          else (np.float32, np.int64)))
     arrays = [np.array(a, order="C") for a in arrays]
     which = learnable(op, arrays) if op.rules else []
     here = [flow.tensor(a, requires_grad=i in which) for i, a in enumerate(arrays)]
@@ -99,13 +99,13 @@ def test_cuda_is_cpu(case, data, layout):
     with flow.no_grad():                                   # the second run reuses the recorded launch
         second = op.call(tuple(uploaded(a, layout) for a in arrays), attrs) if arrays else got
     for a, b in zip(results(second), results(got), strict=True):
-        agree(a.cpu().numpy(), b.detach().cpu().numpy(), False, most_terms(op, arrays))
+        assert_equal_or_rounded(a.cpu().numpy(), b.detach().cpu().numpy(), False, most_terms(op, arrays))
     terms, weights = most_terms(op, arrays), np.random.default_rng(0)
     exact = op.name in EXACT and op.elementwise is False
     total_here = total_there = None
     for a, b in zip(results(got), results(want), strict=True):
         assert a.is_cuda and not b.is_cuda
-        agree(a.cpu().numpy(), b.numpy(), exact, terms)
+        assert_equal_or_rounded(a.cpu().numpy(), b.numpy(), exact, terms)
         if which and b.requires_grad:
             assert a.requires_grad
             w = weights.standard_normal(b.shape).astype(b.dtype.numpy)

@@ -5,16 +5,13 @@ import numpy as np
 import pytest
 
 import flowedu as flow
+from common import flatten
 from flowedu import nn  # noqa: F401  (used by the cases)
 from flowedu.core.values.dtype import FLOATS
 from nn.cases import LAYERS, RECURRENT, array
 
 
-def leaves(out):
-    return [y for x in out for y in leaves(x)] if isinstance(out, (tuple, list)) else [out]
-
-
-def tensors(specs, place):
+def make_inputs(specs, place):
     found = []
     for k, s in enumerate(specs):
         a = array(s, k)
@@ -23,7 +20,7 @@ def tensors(specs, place):
     return found
 
 
-def close(a, b, what):
+def assert_close_tensors(a, b, what):
     np.testing.assert_allclose(a.detach().cpu().numpy(), b.detach().numpy(), rtol=5e-4, atol=5e-4,
                                err_msg=what)
 
@@ -37,8 +34,8 @@ def test_a_layer_on_cuda_matches_the_cpu(case):
     outs = []
     for layer, place in ((here, "cpu"), (there, "cuda")):
         flow.manual_seed(2)
-        xs = tensors(specs, place)
-        ys = leaves(layer(*xs))
+        xs = make_inputs(specs, place)
+        ys = flatten(layer(*xs))
         total = flow.tensor(0.0, device=place)
         total = sum([(y * y).sum() for y in ys if y.requires_grad], start=total)
         if total.requires_grad:
@@ -47,15 +44,15 @@ def test_a_layer_on_cuda_matches_the_cpu(case):
     (xs, ys), (us, vs) = outs
     for y, v in zip(ys, vs, strict=True):
         assert v.is_cuda == isinstance(y, flow.Tensor)
-        close(v, y, "output")
+        assert_close_tensors(v, y, "output")
     for x, u in zip(xs, us, strict=True):
         assert (x.grad is None) == (u.grad is None)
         if x.grad is not None:
             assert u.grad.is_cuda
-            close(u.grad, x.grad, "gradient of an input")
+            assert_close_tensors(u.grad, x.grad, "gradient of an input")
     for (name, p), q in zip(here.named_parameters(), there.parameters()):
         assert q.is_cuda and (p.grad is None) == (q.grad is None)
         if p.grad is not None:
-            close(q.grad, p.grad, f"gradient of {name}")
+            assert_close_tensors(q.grad, p.grad, f"gradient of {name}")
     for (name, a), b in zip(here.named_buffers(), there.buffers()):
-        assert b.is_cuda and (a.dtype not in FLOATS or close(b, a, name) is None)
+        assert b.is_cuda and (a.dtype not in FLOATS or assert_close_tensors(b, a, name) is None)

@@ -18,7 +18,7 @@ gpuarray = pytest.importorskip("pycuda.gpuarray")
 DTYPES = [flow.float32, flow.float64, flow.float16, flow.int32, flow.int64, flow.int8, flow.uint8, flow.bool]
 
 
-def drawn(shape, dtype, seed=0):
+def draw_tensor(shape, dtype, seed=0):
     return flow.tensor(np.random.default_rng(seed).integers(0, 2 if dtype is flow.bool else 100,
                                                             shape)).to(dtype)
 
@@ -27,7 +27,7 @@ def drawn(shape, dtype, seed=0):
 def views(draw):
     """Draw a tensor on cuda of any dtype with any non-negative strides."""
     shape = tuple(draw(st.lists(st.integers(0, 4), max_size=4)))
-    x = drawn(shape, draw(st.sampled_from(DTYPES))).cuda()
+    x = draw_tensor(shape, draw(st.sampled_from(DTYPES))).cuda()
     for _ in range(draw(st.integers(0, 2))):
         if x.ndim:
             kind, axis = draw(st.integers(0, 2)), draw(st.integers(0, x.ndim - 1))

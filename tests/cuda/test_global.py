@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from no_kernel import NO_KERNEL
 
 import flowedu as flow
-from dist.boxing_common import pairs, scatter, values
+from dist.boxing_common import draw_integers, layout_pairs, scatter
 from flowedu.core.sbp.boxing import route
 from flowedu.core.sbp.names import of_text
 from flowedu.core.sbp.tensor.global_layout import layout_of
@@ -18,9 +18,8 @@ from flowedu.core.sbp.tensor.interpreter import assemble
 from flowedu.core.values.dtype import as_dtype
 from flowedu.core.values.spec import Spec
 from flowedu.errors import ArgumentError, DeviceError, KernelError, UnsupportedError
-from laws.calls import attributes, cases, input_name, label, types_of
-from laws.calls import values as drawn
-from laws.draws import agree, most_terms
+from laws.calls import attributes, cases, draw_arrays, label
+from laws.draws import assert_equal_or_rounded, most_terms
 from laws.test_global import legal, scattered
 
 pytestmark = pytest.mark.skipif(flow.cuda.device_count() < 4, reason="four GPUs, or the simulator")
@@ -54,7 +53,7 @@ def where(x):
     return {rank: str(part.device) for rank, part in x.parts.items()}
 
 
-def numbers(x):
+def copy_parts(x):
     return {rank: part.cpu().numpy() for rank, part in x.parts.items()}
 
 
@@ -65,33 +64,33 @@ def on_their_devices(x):
 
 # ---- boxing
 @settings(max_examples=60)
-@given(pairs(PLACES), st.sampled_from([("cuda", "cuda"), ("cpu", "cuda"), ("cuda", "cpu")]),
+@given(layout_pairs(PLACES), st.sampled_from([("cuda", "cuda"), ("cpu", "cuda"), ("cuda", "cpu")]),
        st.sampled_from([np.float32, np.int64, np.float16]), st.integers(0, 9))
 def test_boxing_matches_the_cpu(pair, kinds, dtype, seed):
     """Parts are equal to the bit for any two layouts, on the same or other devices, on GPUs and between GPU
     and CPU.
     """
     shape, src, dst = pair
-    given = scatter(values(shape, dtype, seed), src, np.random.default_rng(seed))
+    given = scatter(draw_integers(shape, dtype, seed), src, np.random.default_rng(seed))
     x, y = laid(kinds[0], src, given, shape, dtype), laid("cpu", src, given, shape, dtype)
     want, got = (t.to_global(lay(kind, dst).placement, lay(kind, dst).sbp)
                  for t, kind in ((y, "cpu"), (x, kinds[1])))
     assert (on_their_devices(x) and on_their_devices(got) and got.placement.type == kinds[1]
             and got.sbp == want.sbp)
-    for rank, part in numbers(want).items():
-        np.testing.assert_array_equal(numbers(got)[rank], part)
-    for part, before in zip(numbers(x).values(), given):
+    for rank, part in copy_parts(want).items():
+        np.testing.assert_array_equal(copy_parts(got)[rank], part)
+    for part, before in zip(copy_parts(x).values(), given):
         np.testing.assert_array_equal(part, before)          # the input is unchanged
     if route(src, dst, x.spec).hops:
         assert not any(a.shares_block(b) for a in got.parts.values() for b in x.parts.values())
 
 
 @settings(max_examples=20)
-@given(pairs(PLACES), st.booleans())
+@given(layout_pairs(PLACES), st.booleans())
 def test_gradients_of_boxing(pair, home):
     """Gradients return to the original device and layout, as on the CPU."""
     shape, src, dst = pair
-    given, found = scatter(values(shape, np.float32), src, np.random.default_rng(0)), {}
+    given, found = scatter(draw_integers(shape, np.float32), src, np.random.default_rng(0)), {}
     for kind in ("cpu", "cuda"):
         x = laid(kind, src, given, shape, np.float32).requires_grad_()
         to = lay("cpu" if home else kind, dst)
@@ -102,8 +101,8 @@ def test_gradients_of_boxing(pair, home):
     np.testing.assert_array_equal(found["cuda"].numpy(), found["cpu"].numpy())
     if not home:                                         # on one placement, a gradient keeps its layout
         assert found["cuda"].sbp == found["cpu"].sbp
-        for rank, part in numbers(found["cpu"]).items():
-            np.testing.assert_array_equal(numbers(found["cuda"])[rank], part)
+        for rank, part in copy_parts(found["cpu"]).items():
+            np.testing.assert_array_equal(copy_parts(found["cuda"])[rank], part)
 
 
 # ---- ops
@@ -115,8 +114,7 @@ def test_ops_match_the_cpu(case):
     """Compare values, layouts, and gradients under legal signatures."""
     op, example = case
     rng = np.random.default_rng(7)
-    arrays = [drawn(op.domain.get(input_name(op, i), "any"), s, t, rng, i)
-              for i, (s, t) in enumerate(zip(example["shapes"], types_of(op, example, np.float32)))]
+    arrays = draw_arrays(op, example, np.float32, rng)
     attrs, specs = attributes(op, example), tuple(Spec(a.shape, as_dtype(a.dtype)) for a in arrays)
     for hierarchy in ((2,), (2, 2)) if arrays else ():
         ways = legal(op, specs, attrs, hierarchy, arrays)
@@ -131,7 +129,7 @@ def test_ops_match_the_cpu(case):
             terms = most_terms(op, arrays)
             for a, b in zip(got, want, strict=True):
                 assert on_their_devices(a) and a.sbp == b.sbp and a.placement.type == "cuda"
-                agree(a.numpy(), b.numpy(), False, terms)
+                assert_equal_or_rounded(a.numpy(), b.numpy(), False, terms)
             totals = [sum((y * y).sum() for y in ys if y.requires_grad) for ys in (want, got)]
             if not isinstance(totals[0], int):
                 totals[0].backward()
@@ -161,8 +159,8 @@ def test_creation():
             flow.manual_seed(3)
             y = make(placement=flow.placement("cpu", p.ranks), sbp=sbp)
             assert on_their_devices(x) and x.is_cuda and not x.is_cpu and x.placement == p and x.sbp == y.sbp
-            for rank, part in numbers(y).items():
-                np.testing.assert_array_equal(numbers(x)[rank], part)
+            for rank, part in copy_parts(y).items():
+                np.testing.assert_array_equal(copy_parts(x)[rank], part)
             assert x.tolist() == y.tolist() and "placement(type=\"cuda\"" in repr(x)
 
 

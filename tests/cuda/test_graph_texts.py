@@ -19,13 +19,13 @@ class Train(nn.Graph):
         return loss
 
 
-def made(device):
+def make_graph_and_input(device):
     model = nn.Sequential(nn.Linear(4, 3), nn.BatchNorm1d(3)).to(device)
     return Train(model, flow.optim.SGD(model.parameters(), lr=0.1)), flow.ones(2, 4, device=device)
 
 
 def test_a_graph_on_a_gpu_is_printed_with_its_device():
-    graph, x = made("cuda:0")
+    graph, x = make_graph_and_input("cuda:0")
     for _ in range(2):
         text = re.sub(r",\n +", ", ", repr(graph))
         leaves = re.findall(r"\((?:INPUT|PARAMETER|BUFFER|OUTPUT):.*", text)
@@ -47,7 +47,7 @@ def test_a_graph_on_a_gpu_is_printed_with_its_device():
 
 
 def test_a_graph_on_the_cpu_is_printed_without_a_device():
-    graph, x = made("cpu")
+    graph, x = make_graph_and_input("cpu")
     graph(x)
     assert "device=" not in repr(graph) and 'type="cuda"' not in repr(graph)
     assert " thread" in repr(graph.timeline(x))

@@ -7,7 +7,8 @@ from no_kernel import NO_KERNEL
 
 import flowedu as flow
 import flowedu.nn.functional as F
-from amp.test_every_op import EPSILON, bits, drawn, flat, pairs, rounded
+from amp.test_every_op import EPSILON, bits, draw_float32_arrays, list_calls_and_dtypes, rounded
+from common import as_list
 from flowedu.errors import UnsupportedError
 from laws.calls import attributes
 
@@ -51,14 +52,14 @@ def test_values_and_gradients_match_the_cpu(name, half):
         np.testing.assert_allclose(db, da, rtol=room, atol=4 * room)
 
 
-@pytest.mark.parametrize(("case", "half"), pairs(lambda op: op.name not in NO_KERNEL and op.name != "cast"))
+@pytest.mark.parametrize(("case", "half"), list_calls_and_dtypes(lambda op: op.name not in NO_KERNEL and op.name != "cast"))
 def test_every_op(case, half):
     """Results are within a few roundings of the CPU's, as for float32 kernels."""
     op, example = case
     attrs = attributes(op, example)
-    narrow, _ = rounded(drawn(op, example), half)
-    want = flat(op.call(tuple(narrow), attrs))
-    for got, y in zip(flat(op.call(tuple([x.cuda() for x in narrow]), attrs)), want, strict=True):
+    narrow, _ = rounded(draw_float32_arrays(op, example), half)
+    want = as_list(op.call(tuple(narrow), attrs))
+    for got, y in zip(as_list(op.call(tuple([x.cuda() for x in narrow]), attrs)), want, strict=True):
         assert got.is_cuda and got.dtype is y.dtype and got.shape == y.shape
         a, b = bits(got.cpu()), bits(y)
         largest = np.abs(b).max(initial=1, where=np.isfinite(b)) if b.dtype.kind == "f" else 0

@@ -12,8 +12,8 @@ from flowedu._kernels import TABLE as CPU
 from flowedu.core.ops.define import REGISTRY
 from flowedu.core.values.dtype import BY_CODE, HALVES, as_dtype, float16, float64
 from flowedu.cuda.table import TABLE
-from laws.calls import attributes, call, cases, close, label, reference, run, strided
-from laws.draws import EXACT, KINDS, agree, drawn, meaning, most_terms
+from laws.calls import assert_equal_up_to_rounding, attributes, call_inputs, cases, label, reference, run_eagerly, strided
+from laws.draws import EXACT, KINDS, assert_equal_or_rounded, meaning, most_terms, supported_call_inputs
 from laws.test_updates import GROUPS, LAYOUTS, group_of, laid_out
 
 CALLS = cases(lambda op: op.ref is not None and not op.mutates and (op.cpu or op.name, 0) in TABLE)
@@ -28,13 +28,13 @@ MISSING: dict[str, str] = {REGISTRY[n].cpu: why for n, why in NO_KERNEL.items() 
 @given(data=st.data(), kind=st.sampled_from(KINDS))
 def test_kernel_equals_reference(case, data, kind):
     op, example = case
-    arrays, attrs = data.draw(drawn(op, example, kind))
+    arrays, attrs = data.draw(supported_call_inputs(op, example, kind))
     if op.cpu is None:  # a Python function on the CPU, which supports all NumPy dtypes
         assume((op.name, as_dtype(arrays[0].dtype).code) in TABLE)
     elif any(a.dtype == np.float16 for a in arrays):  # without a kernel: computed in float32 (test_halves.py)
         assume((op.cpu, float16.code) in TABLE)
     for got, want in zip(launched(op, arrays, attrs), meaning(op, arrays, attrs), strict=True):
-        agree(got, want, op.name in EXACT, most_terms(op, arrays))
+        assert_equal_or_rounded(got, want, op.name in EXACT, most_terms(op, arrays))
 
 
 def test_every_cpu_kernel_exists_on_the_gpu_or_is_listed():
@@ -54,12 +54,12 @@ def test_every_cpu_kernel_exists_on_the_gpu_or_is_listed():
 @given(data=st.data())
 def test_writes_match_the_reference(case, data):
     op, example = case
-    arrays, attrs = data.draw(call(op, example, dtypes=(np.float32, np.float64), resize=False))
+    arrays, attrs = data.draw(call_inputs(op, example, dtypes=(np.float32, np.float64), resize=False))
     arrays = [np.asarray(a, order="C") for a in arrays]
     if op.name == "matmul_update":
         arrays[2] = arrays[2].astype(np.float32)          # the learning rate is always float32
     for got, want in zip(launched(op, arrays, attrs), reference(op, arrays, attrs), strict=True):
-        close(got, want, want.dtype, scale=10.0)
+        assert_equal_up_to_rounding(got, want, want.dtype, scale=10.0)
 
 
 @pytest.mark.parametrize("name", GROUPS)
@@ -82,7 +82,7 @@ def test_optimizers(name, data):
     want = reference(op, [a.copy() for a in arrays], attrs)
     mine = [laid_out(a, layouts[i % len(layouts)]) for i, a in enumerate(arrays)]
     for got, w in zip(launched(op, mine, attrs), want, strict=True):
-        close(got, w, w.dtype, scale=10.0)
+        assert_equal_up_to_rounding(got, w, w.dtype, scale=10.0)
 
 
 @pytest.mark.parametrize("to", BY_CODE, ids=lambda d: d.name)
@@ -123,5 +123,5 @@ def test_random_numbers_are_those_of_the_cpu(case):
         attrs = (attributes(op, {**example, "shape": (n,)}) if "shape" in op.attr_index
                  else attributes(op, example))
         arrays = [] if not op.inputs else [np.zeros(n, np.float32)]
-        for got, want in zip(launched(op, arrays, attrs), run(op, arrays, attrs), strict=True):
+        for got, want in zip(launched(op, arrays, attrs), run_eagerly(op, arrays, attrs), strict=True):
             np.testing.assert_allclose(got, want, rtol=1e-6, atol=1e-6)

@@ -27,7 +27,7 @@ CASES = [(name, step.name, size) for name, ladder in LADDERS.items() for step in
          for size in SIZES[name]]
 
 
-def check(name, step, size):
+def assert_step_computes_answer(name, step, size):
     ladder = LADDERS[name]
     arrays = ladder.inputs(*size)
     want = ladder.answer(*(a.astype(np.float64) for a in arrays))
@@ -36,12 +36,12 @@ def check(name, step, size):
 
 @pytest.mark.parametrize("name, step, size", CASES, ids=lambda v: str(v).replace(" ", ""))
 def test_a_step_gives_the_right_numbers(name, step, size):
-    check(name, step, size)
+    assert_step_computes_answer(name, step, size)
 
 
 def everything():
     for case in CASES:
-        check(*case)
+        assert_step_computes_answer(*case)
 
 
 @in_simulator

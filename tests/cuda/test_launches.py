@@ -18,8 +18,8 @@ from flowedu.cuda import programs
 from flowedu.cuda.launch import TABLE, fault
 from flowedu.cuda.machine import machine
 from flowedu.cuda.walk import joined
-from laws.calls import run
-from laws.draws import agree, meaning
+from laws.calls import run_eagerly
+from laws.draws import assert_equal_or_rounded, meaning
 
 FLOATS = np.random.default_rng(0).standard_normal((5, 6)).astype(np.float32)
 BAD = {  # op: (arrays with an index that is out of range, attributes, the index)
@@ -57,7 +57,7 @@ def test_an_index_out_of_range_is_reported_at_synchronization(name, monkeypatch)
 def test_blocks_that_share_an_output(name, shape, axis):
     op, x = REGISTRY[name], np.random.default_rng(1).standard_normal(shape).astype(np.float32)
     attrs = op.complete({"axis": axis})
-    agree(launched(op, [x], attrs)[0], meaning(op, [x], attrs)[0], False, x.size)
+    assert_equal_or_rounded(launched(op, [x], attrs)[0], meaning(op, [x], attrs)[0], False, x.size)
 
 
 @pytest.mark.parametrize("shape", [(64, 3, 40), (33, 65), (2, 100, 50), (2, 3, 17, 31)])
@@ -85,12 +85,12 @@ def test_a_convolution_of_several_tiles(groups):
     x, w = rng.standard_normal((4, 6, 18, 17)), rng.standard_normal((70 * groups, 6 // groups, 3, 3))
     attrs = {"strides": (1, 1), "pads": (1, 1, 1, 1), "dilations": (1, 1), "groups": groups}
     y = launched(REGISTRY["conv2d"], [x, w], REGISTRY["conv2d"].complete(attrs))[0]
-    np.testing.assert_allclose(y, run(REGISTRY["conv2d"], [x, w], REGISTRY["conv2d"].complete(attrs))[0],
+    np.testing.assert_allclose(y, run_eagerly(REGISTRY["conv2d"], [x, w], REGISTRY["conv2d"].complete(attrs))[0],
                                rtol=1e-9, atol=1e-9)
     for name, given, more in (("conv2d_input_grad", [y, w], {"hw": (18, 17)}),
                               ("conv2d_weight_grad", [y, x], {"kernel": (3, 3)})):
         op, both = REGISTRY[name], REGISTRY[name].complete({**attrs, **more})
-        np.testing.assert_allclose(launched(op, given, both)[0], run(op, given, both)[0], rtol=1e-9,
+        np.testing.assert_allclose(launched(op, given, both)[0], run_eagerly(op, given, both)[0], rtol=1e-9,
                                    atol=1e-8)
 
 
@@ -128,7 +128,7 @@ def test_rows_that_several_warps_share(name, n):
         attrs = {"axis": 1}
     attrs = op.complete(attrs)
     for got, want in zip(launched(op, arrays, attrs), meaning(op, arrays, attrs), strict=True):
-        agree(got, want, name == "argmax", n)
+        assert_equal_or_rounded(got, want, name == "argmax", n)
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 64, 65, 1000])
@@ -170,7 +170,7 @@ ONCE = """
 import sys
 import numpy as np
 from laws.calls import attributes, cases, strided
-from laws.draws import EXACT, agree, arrays_of, meaning, most_terms
+from laws.draws import EXACT, arrays_of, assert_equal_or_rounded, meaning, most_terms
 from no_kernel import NO_KERNEL
 from on_device import launched
 from flowedu.cuda.table import TABLE
@@ -182,7 +182,7 @@ for op, example in calls:
                                                         "plain")]
         attrs = attributes(op, example)
         for got, want in zip(launched(op, arrays, attrs), meaning(op, arrays, attrs), strict=True):
-            agree(got, want, op.name in EXACT, most_terms(op, arrays), op.name)
+            assert_equal_or_rounded(got, want, op.name in EXACT, most_terms(op, arrays), op.name)
 print(len(calls), "calls")
 """
 

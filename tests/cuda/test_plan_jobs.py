@@ -6,7 +6,7 @@ import pytest
 
 import flowedu as flow
 import flowedu.typing as tp
-from common import constant_rate, fresh_session, job, run  # noqa: F401
+from common import constant_rate, fresh_session, job, run, variable_values  # noqa: F401
 from custom_ops import cube, own_registry  # noqa: F401
 from flowedu.cuda.plan import DeviceExecutor
 from flowedu.errors import DeviceError, KernelError, UnsupportedError
@@ -20,7 +20,7 @@ OPTIMIZERS = {"momentum": lambda rate: flow.optimizer.SGD(rate, momentum=0.9), "
 CLIPPING = flow.optimizer.grad_clipping.by_global_norm(0.1)
 
 
-def made(tag, optimizer="adam", seen=None, ids="0:0"):
+def define_jobs(tag, optimizer="adam", seen=None, ids="0:0"):
     """Define a train job and a predict job over the same variables, in a new session."""
     flow.clear_default_session()
     flow.random.seed(5)
@@ -50,11 +50,7 @@ def made(tag, optimizer="adam", seen=None, ids="0:0"):
     return train, predict
 
 
-def values():
-    return {n: v.numpy() for n, v in flow.get_all_variables().items()}
-
-
-def close(a, b):
+def assert_close_values(a, b):
     np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
 
 
@@ -63,23 +59,23 @@ def test_training_on_a_gpu_matches_the_cpu(optimizer):
     found = []
     for tag in TAGS:
         seen = []
-        train, predict = made(tag, optimizer, seen)
+        train, predict = define_jobs(tag, optimizer, seen)
         losses = [train(X[i % 3], Y[i % 3]) for i in range(5)]
         assert isinstance(train.executor, DeviceExecutor) == isinstance(predict.executor,
                                                                         DeviceExecutor) == (tag == "gpu")
-        found.append((losses, predict(X[0]), values(), seen))
+        found.append((losses, predict(X[0]), variable_values(), seen))
     (losses, out, state, seen), (far_losses, far_out, far_state, far_seen) = found
-    close(far_losses, losses)
-    close(far_out, out)
+    assert_close_values(far_losses, losses)
+    assert_close_values(far_out, out)
     assert state.keys() == far_state.keys() and state["System-Train-TrainStep-train"][0] == 5
     for name in state:
-        close(far_state[name], state[name])
+        assert_close_values(far_state[name], state[name])
     for a, b in zip(far_seen, seen, strict=True):
-        close(a, b)
+        assert_close_values(a, b)
 
 
 def test_variables_are_on_the_device():
-    train, _ = made("gpu")
+    train, _ = define_jobs("gpu")
     train(X[0], Y[0])
     variables = flow.get_all_variables()
     assert {v.tensor.is_cuda for n, v in variables.items() if "TrainStep" not in n} == {True}
@@ -88,27 +84,27 @@ def test_variables_are_on_the_device():
 
 @pytest.mark.parametrize("first,second", [("gpu", "gpu"), ("gpu", "cpu"), ("cpu", "gpu")])
 def test_a_checkpoint_round_trips(tmp_path, first, second):
-    train, _ = made(first)
+    train, _ = define_jobs(first)
     for i in range(2):
         train(X[i], Y[i])
     flow.checkpoint.save(str(tmp_path / "c"))
-    want, state = train(X[2], Y[2]), values()
-    train, _ = made(second)
+    want, state = train(X[2], Y[2]), variable_values()
+    train, _ = define_jobs(second)
     train(X[0], Y[0])
     flow.load_variables(flow.checkpoint.get(str(tmp_path / "c")))
-    close(train(X[2], Y[2]), want)
-    for name, value in values().items():
-        close(value, state[name])
+    assert_close_values(train(X[2], Y[2]), want)
+    for name, value in variable_values().items():
+        assert_close_values(value, state[name])
 
 
 def test_show_and_profile_of_a_job():
-    train, predict = made("gpu")
+    train, predict = define_jobs("gpu")
     assert "matmul" in train.show()
     assert len(train.profile(X[0], Y[0], repeats=2)) == len(train.plan.steps)
-    profiled = values()                                 # as after one call
-    train, predict = made("gpu")
+    profiled = variable_values()                                 # as after one call
+    train, predict = define_jobs("gpu")
     train(X[0], Y[0])
-    for name, value in values().items():
+    for name, value in variable_values().items():
         np.testing.assert_array_equal(value, profiled[name])
     assert predict(np.asfortranarray(X[0])).shape == (6, 4)              # arrays that must be made contiguous
 
@@ -118,7 +114,7 @@ def test_a_job_with_its_own_gpu_placement():
     config.default_placement_scope(flow.scope.placement("gpu", "0:0"))
     flow.clear_default_session()
     f = job(lambda x: flow.math.exp(x), X[0], config=config)
-    close(f(X[0]), np.exp(X[0]))
+    assert_close_values(f(X[0]), np.exp(X[0]))
     assert isinstance(f.executor, DeviceExecutor)
 
 
@@ -138,7 +134,7 @@ def test_several_virtual_devices_on_one_gpu():
         f = job(body, X[0], type="train")
         found.append([f(X[0]) for _ in range(2)])
         assert isinstance(f.executor, DeviceExecutor) == (tag == "gpu")
-    close(found[1], found[0])
+    assert_close_values(found[1], found[0])
 
 
 def test_shapes_that_vary():
@@ -150,7 +146,7 @@ def test_shapes_that_vary():
         with flow.scope.placement("gpu", "0:0"):
             return flow.math.relu(x)
     for n in (6, 2, 6):
-        close(f([X[0][:n]])[0], np.maximum(X[0][:n], 0))
+        assert_close_values(f([X[0][:n]])[0], np.maximum(X[0][:n], 0))
         assert isinstance(f.executor, DeviceExecutor)
 
 
@@ -187,7 +183,7 @@ def test_an_index_out_of_range():
     f(X[0], Y[0])
     with pytest.raises(KernelError, match="job: gather(.|\n)*9"):
         f(X[0], np.full(6, 9, np.int32))
-    close(f(X[0], Y[0]), X[0][Y[0]])
+    assert_close_values(f(X[0], Y[0]), X[0][Y[0]])
 
 
 def test_a_python_kernel_names_its_node():

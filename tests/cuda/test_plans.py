@@ -10,14 +10,15 @@ from hypothesis import given, settings
 from no_kernel import NO_KERNEL
 
 import flowedu as flow
+from common import as_list
 from flowedu import nn
 from flowedu.cuda.plan import DeviceExecutor
 from flowedu.errors import DeviceError, FlowError, KernelError, UnsupportedError
 from graph import nets
-from graph.making import batch, graph, mlp, train_step, twins
-from graph.test_laws import CALLS, drawn, listed
+from graph.making import batch, make_graph, make_mlp, train_step, twins
+from graph.test_laws import CALLS, draw_call
 from graph.test_models import MODELS
-from laws.calls import close, label
+from laws.calls import assert_equal_up_to_rounding, label
 from laws.programs import programs as random_programs
 from laws.programs import start, take
 
@@ -35,7 +36,7 @@ def executor(g) -> DeviceExecutor:
     return found
 
 
-def near(got, want, tolerance=1e-4):
+def assert_near_cpu_result(got, want, tolerance=1e-4):
     assert got.is_cuda and got.dtype is want.dtype and got.shape == want.shape
     a, b = (t.detach().cpu() for t in (got, want))
     a, b = (t.float() if t.dtype in (flow.float16, flow.bfloat16) else t for t in (a, b))
@@ -49,12 +50,12 @@ def near(got, want, tolerance=1e-4):
 @pytest.mark.parametrize("case", CALLS, ids=label)
 def test_every_op_in_a_plan(case):
     op, example = case
-    arrays, attrs = drawn(op, example)
+    arrays, attrs = draw_call(op, example)
     if not arrays:
         return                                          # without inputs, nothing places it on cuda
     xs = [flow.from_numpy(a) for a in arrays]
-    want = listed(op.call(tuple(xs), attrs))
-    g = graph(lambda self, *xs: listed(op.call(tuple(xs), attrs)))
+    want = as_list(op.call(tuple(xs), attrs))
+    g = make_graph(lambda self, *xs: as_list(op.call(tuple(xs), attrs)))
     if op.name in NO_KERNEL:
         with pytest.raises(UnsupportedError,
                            match=rf"{op.name}(.|\n)*there is no CUDA kernel(.|\n)*test_plans.py"):
@@ -62,7 +63,7 @@ def test_every_op_in_a_plan(case):
         return
     for y, w in zip(g(*map(there, xs)), want, strict=True):
         assert y.is_cuda
-        close(y.cpu().numpy(), w.numpy(), np.float32)
+        assert_equal_up_to_rounding(y.cpu().numpy(), w.numpy(), np.float32)
     executor(g)
 
 
@@ -78,13 +79,13 @@ def test_random_programs(program):
         want, steps = take(steps, [*map(there, here)], careful=True)
         if not want:
             return
-        g = graph(lambda self, *values: tuple(take(steps, values)[0]), config={"disable_pass": "fuse"})
+        g = make_graph(lambda self, *values: tuple(take(steps, values)[0]), config={"disable_pass": "fuse"})
         got = g(*map(there, here))
-        on_cpu = graph(lambda self, *values: tuple(take(steps, values)[0]))(*here)
-        for a, b, c in zip(*map(listed, (got, tuple(want), on_cpu)), strict=True):
+        on_cpu = make_graph(lambda self, *values: tuple(take(steps, values)[0]))(*here)
+        for a, b, c in zip(*map(as_list, (got, tuple(want), on_cpu)), strict=True):
             tolerance = {"float16": 2e-3, "bfloat16": 2e-2}.get(b.dtype.name, 1e-4)
-            near(a, b, tolerance)
-            near(a, c, tolerance)
+            assert_near_cpu_result(a, b, tolerance)
+            assert_near_cpu_result(a, c, tolerance)
 
 
 @pytest.mark.parametrize("name", nets.inputs())
@@ -94,10 +95,10 @@ def test_models(name):
     model = make().eval()
     on_cuda = copy.deepcopy(model).cuda()
     want = nets.flat(model(*xs))
-    g = graph(lambda self, *xs: self.model(*xs), model=on_cuda)
+    g = make_graph(lambda self, *xs: self.model(*xs), model=on_cuda)
     for _ in range(2):
         for y, w in zip(nets.flat(g(*map(there, xs))), want, strict=True):
-            near(y, w)
+            assert_near_cpu_result(y, w)
 
 
 def followed(make, optimizer, x, y, loss=None, steps=4, scheduler=None, **options):
@@ -108,13 +109,13 @@ def followed(make, optimizer, x, y, loss=None, steps=4, scheduler=None, **option
     for model, bring in ((here, lambda t: t), (far, there)):
         o = optimizer(model.parameters())
         entry = o if scheduler is None else (o, scheduler(o))
-        g = graph(train_step, entry, model=model, loss=loss or nn.CrossEntropyLoss(), **options)
+        g = make_graph(train_step, entry, model=model, loss=loss or nn.CrossEntropyLoss(), **options)
         flow.manual_seed(3)
         losses.append([g(bring(x), bring(y)).mean().item() for _ in range(steps)])
         graphs.append(g)
     np.testing.assert_allclose(losses[1], losses[0], rtol=1e-4, atol=1e-5)
     for p, q in zip(here.state_dict().values(), far.state_dict().values(), strict=True):
-        near(q, p, 1e-3)
+        assert_near_cpu_result(q, p, 1e-3)
     return graphs[1], far
 
 
@@ -130,7 +131,7 @@ OPTIMIZERS = {
 
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_training(name):
-    g, _ = followed(mlp, OPTIMIZERS[name], *batch(),
+    g, _ = followed(make_mlp, OPTIMIZERS[name], *batch(),
                     scheduler=lambda o: flow.optim.lr_scheduler.StepLR(o, 2, 0.5))
     assert executor(g).runs == 4 and g.state_dict()["System-Train-TrainStep"].item() == 4
 
@@ -146,7 +147,7 @@ def test_larger_models_train(name):
         return value
 
     for model, bring in ((here, lambda t: t), (far.cuda(), there)):
-        g = graph(step, flow.optim.SGD(model.parameters(), lr=0.02, momentum=0.9), model=model)
+        g = make_graph(step, flow.optim.SGD(model.parameters(), lr=0.02, momentum=0.9), model=model)
         losses.append([g(bring(x), bring(y)).item() for _ in range(3)])
     np.testing.assert_allclose(losses[1], losses[0], rtol=1e-4, atol=1e-5)
 
@@ -190,38 +191,38 @@ def test_inputs_and_outputs_of_a_plan():
 
     x, n = flow.ones(3, 2), flow.tensor([1, 2])
     here, far = Part(), Part().cuda()
-    g = graph(lambda self, x, more: self.part(x, more), part=far)
+    g = make_graph(lambda self, x, more: self.part(x, more), part=far)
     want = nets.flat(here(x, {"n": n}))
     for _ in range(2):
         got = nets.flat(g(there(x), {"n": there(n)}))
         for a, b in zip(got, want, strict=True):
-            near(a, b)
+            assert_near_cpu_result(a, b)
         assert len({t.data_ptr() for t in got}) == len(got)
         for t in got:
             t.fill_(7)                                  # no other tensor changes
-    near(far.w, here.w)
+    assert_near_cpu_result(far.w, here.w)
 
 
 def test_non_contiguous_inputs_are_copied():
-    g = graph(lambda self, x: x * 2)
+    g = make_graph(lambda self, x: x * 2)
     x = flow.arange(12.0).reshape(3, 4)
     for y in (x, x.t().contiguous().t(), flow.arange(24.0).reshape(3, 8)[:, ::2]):
-        near(g(there(y) if y is x else y.cuda()), y * 2)
-    near(g(there(x).t().contiguous().t()), x * 2)
-    near(g(flow.cat([there(x), there(x)], 1)[:, 4:]), x * 2)
+        assert_near_cpu_result(g(there(y) if y is x else y.cuda()), y * 2)
+    assert_near_cpu_result(g(there(x).t().contiguous().t()), x * 2)
+    assert_near_cpu_result(g(flow.cat([there(x), there(x)], 1)[:, 4:]), x * 2)
 
 
 def test_parameters_may_be_moved_to_other_memory():
     model = nn.Linear(3, 2).cuda()
-    g = graph(lambda self, x: self.model(x), model=model)
+    g = make_graph(lambda self, x: self.model(x), model=model)
     x = flow.ones(2, 3).cuda()
     g(x)
     for w in (flow.ones(2, 3).cuda(), flow.arange(6.0).reshape(3, 2).cuda().t()):
         model.weight.data = w
-        near(g(x), model(x).cpu())
+        assert_near_cpu_result(g(x), model(x).cpu())
     with flow.no_grad():
         model.weight.mul_(2)
-    near(g(x), model(x).cpu())
+    assert_near_cpu_result(g(x), model(x).cpu())
     model.cpu()
     with pytest.raises(DeviceError, match=r"weight is on another device(.|\n)*cuda:0"):
         g(x)
@@ -238,7 +239,7 @@ def test_buffers_and_free_tensors_that_build_writes():
             return self.n * 1
 
     part, factor, free = Count().cuda(), flow.tensor(3.0), flow.ones(2).cuda()
-    g = graph(lambda self, x: self.part(x) * factor + free, part=part)
+    g = make_graph(lambda self, x: self.part(x) * factor + free, part=part)
     x = flow.ones(4, 2).cuda()
     assert g(x).tolist() == [13, 13] and g(x).tolist() == [25, 25] and part.n.tolist() == [8, 8]
     factor.fill_(1.0)  # a CPU scalar, which can be combined with cuda tensors
@@ -248,29 +249,29 @@ def test_buffers_and_free_tensors_that_build_writes():
 
 def test_states_round_trip():
     x, y = map(there, batch())
-    model, other = twins(mlp)
-    first = graph(train_step, flow.optim.Adam(model.cuda().parameters(), lr=0.1), model=model,
-                  loss=nn.CrossEntropyLoss())
+    model, other = twins(make_mlp)
+    first = make_graph(train_step, flow.optim.Adam(model.cuda().parameters(), lr=0.1), model=model,
+                       loss=nn.CrossEntropyLoss())
     for _ in range(3):
         first(x, y)
     state = first.state_dict()
     assert all(t.is_cuda for n, t in state.items() if n.endswith(("-m", "-v")))
-    second = graph(train_step, flow.optim.Adam(other.cuda().parameters(), lr=0.1), model=other,
-                   loss=nn.CrossEntropyLoss())
+    second = make_graph(train_step, flow.optim.Adam(other.cuda().parameters(), lr=0.1), model=other,
+                        loss=nn.CrossEntropyLoss())
     second.load_state_dict(copy.deepcopy(state))
     assert second(x, y).item() == pytest.approx(first(x, y).item())
     assert executor(second).runs == 4
 
 
 def test_a_saved_graph_is_loaded(tmp_path):
-    model = mlp().cuda()
-    g = graph(lambda self, x: self.model(x), model=model)
+    model = make_mlp().cuda()
+    g = make_graph(lambda self, x: self.model(x), model=model)
     x = batch()[0]
     want = g(x.cuda())
     flow.save(g, tmp_path / "g")
-    near(want, flow.load_graph(tmp_path / "g")(x))
+    assert_near_cpu_result(want, flow.load_graph(tmp_path / "g")(x))
     loaded = flow.load_graph(tmp_path / "g", "cuda")
-    near(loaded(x.cuda()), want.cpu())
+    assert_near_cpu_result(loaded(x.cuda()), want.cpu())
     with pytest.raises(DeviceError, match=r'another device(.|\n)*x\.to\("cuda:0"\)'):
         loaded(x)
     flow.save(g.state_dict(), tmp_path / "s")
@@ -279,22 +280,22 @@ def test_a_saved_graph_is_loaded(tmp_path):
 
 def test_show_and_profile_of_a_graph():
     x, y = map(there, batch())
-    model = mlp().cuda()
-    g = graph(train_step, flow.optim.SGD(model.parameters(), lr=0.1, momentum=0.9), model=model,
-              loss=nn.CrossEntropyLoss())
+    model = make_mlp().cuda()
+    g = make_graph(train_step, flow.optim.SGD(model.parameters(), lr=0.1, momentum=0.9), model=model,
+                   loss=nn.CrossEntropyLoss())
     g(x, y)
     before = {n: t.cpu() for n, t in model.state_dict().items()}
     assert ("calls," in g.profile(x, y) and re.search(r"device +cuda:0\nmemory", g.report())
             and "MODULE:model:" in repr(g))
     for n, t in model.state_dict().items():
-        near(t, before[n], 0)
+        assert_near_cpu_result(t, before[n], 0)
 
 
 def test_a_step_counts_as_a_write():
     """Autograd detects that a graph's step has changed a saved parameter."""
     x, y = map(there, batch())
-    model = mlp().cuda()
-    g = graph(train_step, flow.optim.SGD(model.parameters(), lr=0.1), model=model, loss=nn.CrossEntropyLoss())
+    model = make_mlp().cuda()
+    g = make_graph(train_step, flow.optim.SGD(model.parameters(), lr=0.1), model=model, loss=nn.CrossEntropyLoss())
     loss = model(x).sum()
     g(x, y)
     with pytest.raises(FlowError, match="in-?place"):
@@ -302,7 +303,7 @@ def test_a_step_counts_as_a_write():
 
 
 def test_streams_follow_each_other():
-    g = graph(lambda self, x: (x * 2, x.sum()))
+    g = make_graph(lambda self, x: (x * 2, x.sum()))
     x, s = flow.arange(6.0).cuda(), flow.cuda.Stream()
     g(x)
     with flow.cuda.stream(s):
@@ -314,20 +315,20 @@ def test_streams_follow_each_other():
 
 # ---- errors
 def test_tensors_of_two_devices():
-    model = mlp().cuda()
+    model = make_mlp().cuda()
     with pytest.raises(DeviceError, match=r"same device(.|\n)*0.0_2 is on cpu, model.0.weight on "
                        r"cuda:0(.|\n)*\.to"):
-        graph(lambda self, x: self.model(x), model=model, name="Apart")(batch()[0])
-    g = graph(lambda self, x: self.model(x), model=model)
+        make_graph(lambda self, x: self.model(x), model=model, name="Apart")(batch()[0])
+    g = make_graph(lambda self, x: self.model(x), model=model)
     g(batch()[0].cuda())
     with pytest.raises(DeviceError, match=r"another device than the graph(.|\n)*cuda:0(.|\n)*cpu"):
         g(batch()[0])
     with pytest.raises(DeviceError, match="FreeEagerTensor-0 on cpu"):
-        graph(lambda self, x: x + flow.tensor([1.0, 2.0]))(flow.ones(2).cuda())
+        make_graph(lambda self, x: x + flow.tensor([1.0, 2.0]))(flow.ones(2).cuda())
 
 
 def test_an_index_out_of_range_is_reported_at_synchronization():
-    g = graph(lambda self, x: self.emb(x), emb=nn.Embedding(4, 2).cuda())
+    g = make_graph(lambda self, x: self.emb(x), emb=nn.Embedding(4, 2).cuda())
     flow.cuda.synchronize()
     y = g(flow.tensor([1, 9]).cuda())
     with pytest.raises(KernelError, match="index(.|\n)*9"):
@@ -336,10 +337,10 @@ def test_an_index_out_of_range_is_reported_at_synchronization():
 
 
 def test_too_large_a_plan_is_a_recoverable_error():
-    big = graph(lambda self, x: (x.expand(1 << 20, 1 << 20) * x.expand(1 << 20, 1 << 20).exp()).sum())
+    big = make_graph(lambda self, x: (x.expand(1 << 20, 1 << 20) * x.expand(1 << 20, 1 << 20).exp()).sum())
     with pytest.raises(MemoryError):
         big(flow.ones(1).cuda())
-    assert graph(lambda self, x: x + 1)(flow.ones(1).cuda()).item() == 2
+    assert make_graph(lambda self, x: x + 1)(flow.ones(1).cuda()).item() == 2
 
 
 def test_mixing_global_and_gpu_tensors_is_refused():
@@ -347,4 +348,4 @@ def test_mixing_global_and_gpu_tensors_is_refused():
     x, y = flow.ones(2, 2).to_global(p, flow.sbp.broadcast), flow.ones(2, 2).cuda()
     for pair in ((x, y), (y, x)):
         with pytest.raises(DeviceError, match="same device"):
-            graph(lambda self, a, b: a + b)(*pair)
+            make_graph(lambda self, a, b: a + b)(*pair)

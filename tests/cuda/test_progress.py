@@ -27,7 +27,7 @@ for _ in range(2):
 """.replace("NAME", "fill_NAME")
 
 
-def said(name, terminal):
+def read_progress(name, terminal):
     """Return the stderr of a process that compiles a new kernel twice."""
     ours, theirs = pty.openpty() if terminal else os.pipe()
     environment = {**os.environ, "FLOWEDU_CUDA_CHECK": "0", "PYTHONPATH": str(Path(flow.__file__).parents[1])}
@@ -61,10 +61,10 @@ def seen(text):
 
 def test_a_terminal_shows_compilations():
     name = uuid.uuid4().hex
-    text = said(name, terminal=True)
+    text = read_progress(name, terminal=True)
     assert text.count(f"compiling fill_{name} for the simulator") == 2, text       # once for each variant
     assert seen(text) == ["done", "done", ""], text
 
 
 def test_nothing_is_printed_without_a_terminal():
-    assert said(uuid.uuid4().hex, terminal=False) == "done\ndone\n"
+    assert read_progress(uuid.uuid4().hex, terminal=False) == "done\ndone\n"

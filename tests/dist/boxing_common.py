@@ -22,7 +22,7 @@ def layouts(shape, devices, hierarchy, partial=("P", "Pmax", "Pmin")):
 
 
 @st.composite
-def pairs(draw, places=PLACES):
+def layout_pairs(draw, places=PLACES):
     """Draw (shape, source, target): 0 to 3 axes, uneven sizes, and device sets that are equal, disjoint, or
     overlapping.
     """
@@ -81,7 +81,7 @@ def gather(parts, at):
     return gather(joined, at._replace(sbp=at.sbp[:-1], hierarchy=at.hierarchy[:-1]))
 
 
-def values(shape, dtype, seed=0):
+def draw_integers(shape, dtype, seed=0):
     """Draw integers, whose sums are exact in any order."""
     return np.random.default_rng(seed).integers(-50, 50, shape).astype(dtype)
 

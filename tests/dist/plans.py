@@ -20,7 +20,7 @@ def predict(model, x, y):
     return model(x, y)[1]
 
 
-def lenet():
+def make_lenet():
     return models.lenet5(num_classes=4).double()
 
 
@@ -34,7 +34,7 @@ def gpt():
 
 RNG = np.random.default_rng(3)
 MODELS = {
-    "lenet": (lenet, classify, RNG.standard_normal((4, 1, 28, 28)), RNG.integers(0, 4, 4)),
+    "lenet": (make_lenet, classify, RNG.standard_normal((4, 1, 28, 28)), RNG.integers(0, 4, 4)),
     "mobilenet": (mobilenet, classify, RNG.standard_normal((8, 3, 64, 64)), RNG.integers(0, 4, 8)),
     "gpt": (gpt, predict, RNG.integers(0, 16, (4, 8)), RNG.integers(0, 16, (4, 8))),
 }

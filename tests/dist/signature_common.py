@@ -8,7 +8,7 @@ from flowedu.core.sbp.choose import choose
 from flowedu.core.sbp.sbp import layout
 from flowedu.core.values.dtype import as_dtype
 from flowedu.core.values.spec import Spec
-from laws.calls import attributes, cases, input_name, resized, types_of, values
+from laws.calls import attributes, cases, draw_arrays, resized
 
 CALLS = cases(lambda op: op.ref is not None and not op.mutates and not op.random)
 JOIN = {"P": np.add.reduce, "Pmax": np.maximum.reduce, "Pmin": np.minimum.reduce}
@@ -23,8 +23,7 @@ def sizes(op, example):
 def arrays_of(op, example, seed=0):
     """Return (arrays, attributes) of a call in float64."""
     rng = np.random.default_rng(seed)
-    arrays = [values(op.domain.get(input_name(op, i), "any"), s, t, rng, i)
-              for i, (s, t) in enumerate(zip(example["shapes"], types_of(op, example, np.float64)))]
+    arrays = draw_arrays(op, example, np.float64, rng)
     return arrays, tuple(flow.float64 if a is flow.float32 else a for a in attributes(op, example))
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import flowedu as flow
-from common import few
+from common import few, flatten
 from flowedu.tensor import Tensor
 from tensor.cases import ADVANCED, EVERY, INDEX
 from tensor.inputs import INPUTS, split
@@ -35,11 +35,11 @@ def lies(shape, which: int):
     return flow.placement("cpu", [1, 2]), [flow.sbp.partial_sum if axis is not None else whole]
 
 
-def inputs(text, which):
+def make_inputs(text, which):
     """Return {name: tensor} for the variables in the text; which: None for local ones."""
     made = {}
     for name, a in INPUTS.items():
-        if name not in names(text):
+        if name not in names_in(text):
             continue
         t = flow.tensor(np.asarray(a)) if not isinstance(a, Tensor) else a
         if which is not None:
@@ -53,16 +53,11 @@ def inputs(text, which):
     return made
 
 
-def flat(result) -> list:
-    return ([y for x in result for y in flat(x)] if type(result) in (tuple, list)
-            or hasattr(result, "_fields") else [result])
-
-
-def run(text, values):
+def evaluate_line(text, values):
     return eval(text, {"m": flow, "pad": flow.pad, **values})
 
 
-def names(text):
+def names_in(text):
     import ast
     return {n.id for n in ast.walk(ast.parse(text)) if isinstance(n, ast.Name)}
 
@@ -85,8 +80,8 @@ def test_global_equals_local(case, which):
     text, flags = split(case)
     if "m.tensor(" in text or which == 2 and text == "m.signbit(n1)":
         return                                            # one of them is local; -0.0 plus 0.0 is 0.0
-    local, spread = inputs(text, None), inputs(text, which)
-    want, got = flat(run(text, local)), flat(run(text, spread))
+    local, spread = make_inputs(text, None), make_inputs(text, which)
+    want, got = flatten(evaluate_line(text, local)), flatten(evaluate_line(text, spread))
     assert len(got) == len(want)
     for a, b in zip(got, want):
         if isinstance(b, Tensor):

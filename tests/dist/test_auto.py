@@ -30,7 +30,7 @@ from laws.test_modes import evaluate, expression
 
 from .rank_graphs import Run, Single
 from .test_graph_laws import place, sbp
-from .test_graph_lower import mlp, weights
+from .test_graph_lower import build_mlp_graph, draw_parameters
 
 R = REGISTRY
 HINT = R["distribute_hint"]
@@ -191,8 +191,8 @@ def test_brute_force_finds_nothing_cheaper(name, ratio):
 
 
 def test_large_tables_are_never_worse_than_greedy(monkeypatch):
-    params = weights((16, 32, 6))
-    g, _ = mlp(params, (16, 16), "adam")
+    params = draw_parameters((16, 32, 6))
+    g, _ = build_mlp_graph(params, (16, 16), "adam")
     at = Place((0, 1, 2, 3), (2, 2))
     lays = {v: layout(("S0", "B"), at) for v in g.inputs.values()}
     lays |= {v: layout("B", at) for n, v in g.variables.items() if n != "step"}
@@ -212,9 +212,9 @@ def test_large_tables_are_never_worse_than_greedy(monkeypatch):
                                                  ((8, 16, 16, 6), (8, 8), (3,))])
 @pytest.mark.parametrize("rule", ["sgd", "adam"])
 def test_an_mlp_trains_as_on_one_device(sizes, batch, shape, rule):
-    params = weights(sizes)
+    params = draw_parameters(sizes)
     at = Place(tuple(range(int(np.prod(shape)))), shape)
-    g, variables = mlp(params, batch, rule)
+    g, variables = build_mlp_graph(params, batch, rule)
     sources = {g.inputs[n]: layout(("S0", *["B"] * (len(shape) - 1)), at) for n in "xt"}
     sources |= {g.variables[n]: layout("B", at) for n in variables if n in g.variables and n != "step"}
     assert trained(g) == {g.variables[n]: [g.variables[f"{n}-{s}"] for s in "mv" if rule == "adam"]
@@ -225,7 +225,7 @@ def test_an_mlp_trains_as_on_one_device(sizes, batch, shape, rule):
     run = Run(g, len(at.devices), {names[v]: x for v, x in found.best.sources.items()}, variables,
               ways=found.best.ways)
     assert run.inferred.bytes == found.best.bytes
-    g2, variables = mlp(params, batch, rule)
+    g2, variables = build_mlp_graph(params, batch, rule)
     alone = Single(g2, variables)
     rng = np.random.default_rng(1)
     for _ in range(3):
@@ -249,8 +249,8 @@ def planned(kind):
     graph).
     """
     sizes, rows = MLPS[kind]
-    at, params = Place((0, 1, 2, 3), (2, 2)), weights(sizes)
-    g, _ = mlp(params, (rows, sizes[0]))
+    at, params = Place((0, 1, 2, 3), (2, 2)), draw_parameters(sizes)
+    g, _ = build_mlp_graph(params, (rows, sizes[0]))
     found = {}
     for name, (data, *lays) in BY_HAND.items():
         sources = {g.inputs[n]: layout(data, at) for n in "xt"}
@@ -311,9 +311,9 @@ def test_a_value_moved_to_another_placement_keeps_its_layout():
 
 
 def test_the_report_lists_moved_bytes():
-    params = weights((64, 4096, 6))
+    params = draw_parameters((64, 4096, 6))
     at = Place((0, 1, 2, 3), (4,))
-    g, _ = mlp(params, (16, 64))
+    g, _ = build_mlp_graph(params, (16, 64))
     sources = {g.inputs[n]: layout("S0", at) for n in "xt"} | {g.variables[n]: layout("B", at)
                                                                for n in params}
     found = automatic(g, at, sources, trained(g))

@@ -22,7 +22,7 @@ from flowedu.distributed.ranks.workers import VirtualEngine
 from flowedu.errors import ArgumentError
 from flowedu.show.routes import explain_route
 
-from .boxing_common import bound, gather, layouts, pairs, scatter, values
+from .boxing_common import bound, draw_integers, gather, layout_pairs, layouts, scatter
 
 ROW, GRID = (0, 1), ((0, 1, 2, 3), (2, 2))
 
@@ -36,9 +36,9 @@ def performed(r, given, engine=VirtualEngine):
     return [made[d] for d in r.dst.devices]
 
 
-def check(shape, src, dst, dtype=np.float64, seed=0):
+def assert_boxing_keeps_value(shape, src, dst, dtype=np.float64, seed=0):
     """Check the law for one pair."""
-    x, rng = values(shape, dtype, seed), np.random.default_rng(seed)
+    x, rng = draw_integers(shape, dtype, seed), np.random.default_rng(seed)
     given = scatter(x, src, rng)
     np.testing.assert_array_equal(gather(given, src), x)             # the test's own scatter and gather
     before = [p.copy() for p in given]
@@ -67,9 +67,9 @@ def check(shape, src, dst, dtype=np.float64, seed=0):
     return r
 
 
-@given(pairs(), st.integers(0, 9))
+@given(layout_pairs(), st.integers(0, 9))
 def test_scatter_box_gather_is_identity(pair, seed):
-    check(*pair, seed=seed)
+    assert_boxing_keeps_value(*pair, seed=seed)
 
 
 @pytest.mark.parametrize("k", [2, 3, 4])
@@ -77,7 +77,7 @@ def test_every_pair_on_a_row(k):
     for shape in ((5, 4), (7,)):
         at = layouts(shape, tuple(range(k)), (k,))
         for src, dst in itertools.product(at, at):
-            check(shape, src, dst)
+            assert_boxing_keeps_value(shape, src, dst)
 
 
 def test_every_pair_of_sums_on_a_grid():
@@ -85,7 +85,7 @@ def test_every_pair_of_sums_on_a_grid():
     at = layouts((5, 4), *GRID, partial=("P",))
     row = layouts((5, 4), GRID[0], (4,), partial=("P",))
     for src, dst in [*itertools.product(at, at), *itertools.product(at, row), *itertools.product(row, at)]:
-        check((5, 4), src, dst, np.float32)
+        assert_boxing_keeps_value((5, 4), src, dst, np.float32)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.int32, np.int64, np.uint8, np.int8, np.bool_],
@@ -94,7 +94,7 @@ def test_other_dtypes(dtype):
     for a, b in itertools.product(["B", "S0", "Pmax", "Pmin"], repeat=2):
         if {a, b} == {"Pmax", "Pmin"} or dtype in (np.uint8, np.int8, np.bool_) and a[0] == "P":
             continue                                                  # the test's own parts would overflow
-        x = values((4, 3), dtype)
+        x = draw_integers((4, 3), dtype)
         r = route(layout(a, ROW), layout(b, ROW), Spec(x.shape, flow.tensor(x).dtype))
         given = scatter(x, r.src, np.random.default_rng(0))
         for got in ([t.numpy() for t in r.run([flow.tensor(p) for p in given])], performed(r, given)):
@@ -104,13 +104,13 @@ def test_other_dtypes(dtype):
 def test_empty_values_and_scalars():
     for src, dst in itertools.product(layouts((4, 0, 3), ROW, (2,)), layouts((4, 0, 3), (0, 1, 2), (3,))):
         if not (src.partial and src.reducer != "sum") and not (dst.partial and dst.reducer != "sum"):
-            check((4, 0, 3), src, dst)
+            assert_boxing_keeps_value((4, 0, 3), src, dst)
     for src, dst in itertools.product(layouts((), *GRID), layouts((), (2, 3, 5), (3,))):
-        check((), src, dst)
+        assert_boxing_keeps_value((), src, dst)
 
 
 # ---- bytes
-@given(pairs())
+@given(layout_pairs())
 def test_every_device_receives_exactly_the_missing_elements(pair):
     """For whole or split values, counted element by element."""
     shape, src, dst = pair
@@ -231,7 +231,7 @@ def test_a_route_describes_itself():
     assert "other ways" not in explain_route(layout("B", ROW), layout("B", ROW), spec)
 
 
-@given(pairs())
+@given(layout_pairs())
 def test_the_route_is_the_cheapest_and_deterministic(pair):
     """Cheapest of all routes of one or two hops, with no route pruned by cost here."""
     shape, src, dst = pair
@@ -250,7 +250,7 @@ GRIDS = [((0, 1, 2, 3), (2, 2)), ((1, 2, 4, 5), (2, 2)), ((0, 1, 2, 3, 4, 5), (2
          (tuple(range(8)), (2, 2, 2))]
 
 
-@given(pairs(GRIDS))
+@given(layout_pairs(GRIDS))
 def test_no_route_of_three_hops_is_cheaper(pair):
     """Compares the route with all routes of up to three hops through the layouts of both grids, including
     partial ones.
@@ -282,7 +282,7 @@ def test_no_route_of_three_hops_is_cheaper(pair):
 def test_a_sum_is_reduced_along_one_axis_of_the_grid_first(shape, grid, src, dst, elements):
     """The intermediate layout is partial along the other axis."""
     devices = tuple(range(np.prod(grid)))
-    r = check(shape, layout(src, devices, grid), layout(dst, devices, grid), np.float32)
+    r = assert_boxing_keeps_value(shape, layout(src, devices, grid), layout(dst, devices, grid), np.float32)
     assert r.bytes == 4 * elements, r.describe()
     assert r.hops[0].dst.partial, r.describe()
 
@@ -429,7 +429,7 @@ def test_faulty_boxing_is_detected(monkeypatch, mutant):
     try:
         with pytest.raises(AssertionError):
             for src, dst in itertools.product(at, at):
-                check((5, 4), src, dst)
+                assert_boxing_keeps_value((5, 4), src, dst)
     finally:
         route.cache_clear()
         geometry.transfer.cache_clear()

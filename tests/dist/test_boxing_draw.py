@@ -10,7 +10,7 @@ from flowedu.core.sbp.sbp import layout
 from flowedu.core.values.spec import Spec
 from svg_text import misplaced
 
-from .boxing_common import pairs
+from .boxing_common import layout_pairs
 
 SVG = "{http://www.w3.org/2000/svg}"
 GRID = ((0, 1, 2, 3), (2, 2))
@@ -24,7 +24,7 @@ def parts_of(r):
     return root, blocks, [e.text for e in root.iter(SVG + "text")], [e.text for e in root.iter(SVG + "title")]
 
 
-@given(pairs())
+@given(layout_pairs())
 def test_any_route_can_be_drawn(pair):
     shape, src, dst = pair
     r = route(src, dst, Spec(shape, flow.float32))

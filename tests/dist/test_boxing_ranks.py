@@ -18,7 +18,7 @@ from flowedu.core.values.spec import Spec
 from flowedu.distributed.perform import perform
 from flowedu.distributed.ranks.workers import VirtualEngine
 
-from .boxing_common import gather, layouts, pairs, scatter, values
+from .boxing_common import draw_integers, gather, layout_pairs, layouts, scatter
 
 GRID = ((0, 1, 2, 3), (2, 2))
 
@@ -84,10 +84,10 @@ def spied(r, x):
     return sent, {d: s.calls for d, s in spies.items()}, gather([made[d] for d in r.dst.devices], r.dst)
 
 
-@given(pairs())
+@given(layout_pairs())
 def test_messages_equal_the_route(pair):
     shape, src, dst = pair
-    x = values(shape, np.float32)
+    x = draw_integers(shape, np.float32)
     r = route(src, dst, Spec(shape, flow.float32))
     sent, calls, y = spied(r, x)
     np.testing.assert_array_equal(y, x)
@@ -109,7 +109,7 @@ def test_messages_equal_the_route(pair):
 def test_collectives_are_used_where_they_fit(src, dst, shape, calls):
     row = (0, 1, 2, 3)
     sent, made, _ = spied(route(layout(src, row), layout(dst, row), Spec(shape, flow.float32)),
-                          values(shape, np.float32))
+                          draw_integers(shape, np.float32))
     assert all(made[d] == calls for d in row) and not made[4]
 
 
@@ -120,19 +120,19 @@ def test_collectives_are_used_where_they_fit(src, dst, shape, calls):
     (("P", "S0"), ("B", "B"), ["reduce_scatter", "exchange"])])
 def test_collectives_are_used_along_one_axis_of_a_grid(src, dst, calls):
     r = route(layout(src, *GRID), layout(dst, *GRID), Spec((8, 8), flow.float32))
-    assert all(spied(r, values((8, 8), np.float32))[1][d] == calls for d in GRID[0]), r.describe()
+    assert all(spied(r, draw_integers((8, 8), np.float32))[1][d] == calls for d in GRID[0]), r.describe()
 
 
 def test_one_device_to_many_is_a_broadcast():
     r = route(layout("B", (1,)), layout("B", (0, 2, 3)), Spec((4,), flow.float32))
-    sent, calls, _ = spied(r, values((4,), np.float32))
+    sent, calls, _ = spied(r, draw_integers((4,), np.float32))
     assert (sent == {(1, d): 16 for d in (0, 2, 3)} and [calls[d] for d in range(5)] == [["broadcast"]] * 4
             + [[]])
 
 
 def test_parts_may_be_views():
     """Views with any strides: a transposed array, every other row."""
-    x = values((6, 8), np.float32)
+    x = draw_integers((6, 8), np.float32)
     for src, dst in itertools.product(layouts((6, 8), (0, 1), (2,), ("P",)), repeat=2):
         r = route(src, dst, Spec((6, 8), flow.float32))
         have = [np.repeat(p, 2, axis=0)[::2].T.copy().T for p in scatter(x, src, np.random.default_rng(0))]
@@ -143,7 +143,7 @@ def test_parts_may_be_views():
 
 
 # ---- boxing as an op
-@given(pairs(), st.integers(0, 3))
+@given(layout_pairs(), st.integers(0, 3))
 def test_the_gradient_of_boxing(pair, seed):
     """For the sum of w * y, with y in the new layout, each part of the source gets the corresponding part of
     w.
@@ -151,7 +151,7 @@ def test_the_gradient_of_boxing(pair, seed):
     shape, src, dst = pair
     if "max" in {src.reducer, dst.reducer} or "min" in {src.reducer, dst.reducer}:
         return
-    x, w, rng = (values(shape, np.float64, seed), values(shape, np.float64, seed + 1),
+    x, w, rng = (draw_integers(shape, np.float64, seed), draw_integers(shape, np.float64, seed + 1),
                  np.random.default_rng(seed))
     given_parts = [flow.tensor(p, requires_grad=True) for p in scatter(x, src, rng)]
     made = route(src, dst, Spec(shape, flow.float64)).run(given_parts)

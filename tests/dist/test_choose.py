@@ -21,7 +21,7 @@ from laws.calls import reference
 Q = (4, 4)
 
 
-def made(op, shapes, sbps, hierarchy=(2,), ints=(), rule="bytes", **attrs):
+def choose_layouts(op, shapes, sbps, hierarchy=(2,), ints=(), rule="bytes", **attrs):
     """Return the choice for these input layouts: "S0 B" on a row; "S0.S1 B.B" on a grid."""
     op = REGISTRY[op]
     specs = [Spec(s, flow.int64 if i in ints else flow.float32) for i, s in enumerate(shapes)]
@@ -30,7 +30,7 @@ def made(op, shapes, sbps, hierarchy=(2,), ints=(), rule="bytes", **attrs):
     return choose(op, specs, op.complete(attrs), present, devices, hierarchy, rule=rule)
 
 
-def said(choice):
+def format_choice(choice):
     return " ".join(".".join(s) for s in choice.signature)
 
 
@@ -53,8 +53,8 @@ def said(choice):
     ("conv2d", [(2, 4, 5, 5), (4, 1, 3, 3)], "S1 S0", "S1 S0 S1", 0, {"groups": 4}),
 ])
 def test_the_fewest_bytes(op, shapes, sbps, want, moved, attrs):
-    choice = made(op, shapes, sbps, **attrs)
-    assert said(choice) == want and choice.bytes == moved, choice.explain()
+    choice = choose_layouts(op, shapes, sbps, **attrs)
+    assert format_choice(choice) == want and choice.bytes == moved, choice.explain()
 
 
 @pytest.mark.parametrize("dst", ["S0", "S1", "B"])
@@ -81,19 +81,19 @@ def test_the_nearest_existing_layout_is_used(there, dst):
 ])
 def test_on_a_grid_both_rules_choose_like_oneflow(op, shapes, sbps, want, attrs):
     for rule in ("bytes", "oneflow"):
-        choice = made(op, shapes, sbps, (2, 2), rule=rule, **attrs)
-        assert said(choice) == want, choice.explain()
+        choice = choose_layouts(op, shapes, sbps, (2, 2), rule=rule, **attrs)
+        assert format_choice(choice) == want, choice.explain()
 
 
 @pytest.mark.parametrize("sbp, hierarchy", [("B", (1,)), ("S0", (1,)), ("S1", (1,)), ("S0.B", (1, 2)),
                                             ("B.S1", (2, 1))])
 def test_layouts_keep_their_names_if_nothing_is_split(sbp, hierarchy):
-    assert said(made("relu", [Q], sbp, hierarchy)) == f"{sbp} {sbp}"
+    assert format_choice(choose_layouts("relu", [Q], sbp, hierarchy)) == f"{sbp} {sbp}"
 
 
 def test_layouts_that_only_the_parts_allow_are_found():
     """(2, 2, 3) split along both leading axes equals (4, 3) split twice along its first."""
-    assert said(made("reshape", [(2, 2, 3)], "S0.S1", (2, 2), shape=(4, 3))) == "S0.S1 S0.S0"
+    assert format_choice(choose_layouts("reshape", [(2, 2, 3)], "S0.S1", (2, 2), shape=(4, 3))) == "S0.S1 S0.S0"
 
 
 def test_an_input_passed_twice_is_boxed_once():
@@ -103,18 +103,18 @@ def test_an_input_passed_twice_is_boxed_once():
 
 
 def test_a_repeated_choice_is_cached(monkeypatch):
-    first = made("matmul", [Q, Q], "S0 B")
+    first = choose_layouts("matmul", [Q, Q], "S0 B")
     monkeypatch.setattr(module, "ways", None)                  # would be called on a cache miss
-    assert made("matmul", [Q, Q], "S0 B") is first
+    assert choose_layouts("matmul", [Q, Q], "S0 B") is first
 
 
 def test_layouts_routes_and_calls():
-    choice = made("matmul", [(60, 4), (4, 5)], "S0 S1", hierarchy=(3,))
+    choice = choose_layouts("matmul", [(60, 4), (4, 5)], "S0 S1", hierarchy=(3,))
     assert [x.sbp for x in choice.layouts] == [("S0",), ("B",), ("S0",)]
     assert choice.routes[0] is None and choice.routes[1].bytes == choice.bytes == 2 * 4 * 5 * 4
     assert ([c.ins[0].shape for c in choice.calls] == [(20, 4)] * 3 and choice.calls[0].outs[0].shape
             == (20, 5))
-    assert made("matmul", [(6, 4), (4, 5)], "B B").calls is None                 # one call serves all devices
+    assert choose_layouts("matmul", [(6, 4), (4, 5)], "B B").calls is None                 # one call serves all devices
 
 
 # ---- OneFlow's rule
@@ -144,7 +144,7 @@ def test_oneflows_rule_chooses_like_oneflow(op, shapes, attrs, seen):
     """
     for row in seen.split(", "):
         sbps, want = row.split(":")
-        choice = made(op, shapes, sbps, rule="oneflow", **attrs)
+        choice = choose_layouts(op, shapes, sbps, rule="oneflow", **attrs)
         assert choice.signature[len(shapes)] == (want,), choice.explain()
 
 
@@ -158,7 +158,7 @@ OWN = [("max", [Q], {"axis": (0, 1)}, "S0", "B", "Pmax"), ("conv2d", [(4, 4, 6, 
 
 @pytest.mark.parametrize("op, shapes, attrs, sbps, theirs, ours", OWN)
 def test_where_oneflows_signatures_differ(op, shapes, attrs, sbps, theirs, ours):
-    assert made(op, shapes, sbps, rule="oneflow", **attrs).signature[len(shapes)] == (ours,) != (theirs,)
+    assert choose_layouts(op, shapes, sbps, rule="oneflow", **attrs).signature[len(shapes)] == (ours,) != (theirs,)
 
 
 def test_the_table_of_differences():
@@ -171,29 +171,29 @@ def test_the_table_of_differences():
         have, ours, theirs = [p.strip() for p in rest.split("  ") if p.strip()][:3]
         attrs = {"axis": 0} if op == "concat" else {}
         flat = lambda text: text.replace(",", "").replace("-> ", "")
-        assert said(made(op, [Q, Q], flat(have), **attrs)) == flat(ours), line
-        assert said(made(op, [Q, Q], flat(have), rule="oneflow", **attrs)) == flat(theirs), line
+        assert format_choice(choose_layouts(op, [Q, Q], flat(have), **attrs)) == flat(ours), line
+        assert format_choice(choose_layouts(op, [Q, Q], flat(have), rule="oneflow", **attrs)) == flat(theirs), line
 
 
 # ---- explanations
 def test_explain_names_the_winner_and_the_reason():
-    text = made("matmul", [Q, Q], "S0 S1").explain()
+    text = choose_layouts("matmul", [Q, Q], "S0 S1").explain()
     for part in ("matmul (matmul) on devices 0-1:", "-> a=S(0), b=B -> y=S(0): 64 bytes, inputs in place: 1",
                  "a=P, b=B -> y=P: a is no partial sum",
                  "because: others move 64 bytes too; the first in the order S(0)",
                  "b: S(1) on 0-1 -> B on 0-1: all-gather, 64 bytes"):
         assert part in text, text
-    assert "because: the fewest bytes to move: 0 bytes, the next one 32 bytes" in made("relu", [Q],
-                                                                                       "S0").explain()
-    assert "others move 0 bytes too; more inputs stay as they lie" in made("matmul", [Q, Q], "B B").explain()
-    assert "others move 0 bytes too; fewer partial results" in made("sum", [Q], "B", axis=(0, 1)).explain()
-    assert "prices (rule \"oneflow\")" in made("add", [Q, Q], "S0 B", rule="oneflow").explain()
-    assert "more, none of them better" in made("matmul", [Q, Q], "S0.B B.S1", (2, 2)).explain()
-    assert "because: no other is possible" in made("det", [Q], "B").explain()
-    assert "Pmax" in made("relu", [Q], "Pmax").explain() and "Pmax" not in made("relu", [Q], "P").explain()
+    assert "because: the fewest bytes to move: 0 bytes, the next one 32 bytes" in choose_layouts("relu", [Q],
+                                                                                                 "S0").explain()
+    assert "others move 0 bytes too; more inputs stay as they lie" in choose_layouts("matmul", [Q, Q], "B B").explain()
+    assert "others move 0 bytes too; fewer partial results" in choose_layouts("sum", [Q], "B", axis=(0, 1)).explain()
+    assert "prices (rule \"oneflow\")" in choose_layouts("add", [Q, Q], "S0 B", rule="oneflow").explain()
+    assert "more, none of them better" in choose_layouts("matmul", [Q, Q], "S0.B B.S1", (2, 2)).explain()
+    assert "because: no other is possible" in choose_layouts("det", [Q], "B").explain()
+    assert "Pmax" in choose_layouts("relu", [Q], "Pmax").explain() and "Pmax" not in choose_layouts("relu", [Q], "P").explain()
 
 
-def refused(op, shapes, sbps, hierarchy=(2,), **attrs):
+def get_refusal(op, shapes, sbps, hierarchy=(2,), **attrs):
     op = REGISTRY[op]
     devices = tuple(range(int(np.prod(hierarchy))))
     with pytest.raises(JobBuildAndInferError) as e:
@@ -203,24 +203,24 @@ def refused(op, shapes, sbps, hierarchy=(2,), **attrs):
 
 
 def test_a_refusal_names_the_legal_partners():
-    e = refused("matmul", [(512, 600), (600, 500)], "B S0")
+    e = get_refusal("matmul", [(512, 600), (600, 500)], "B S0")
     assert e.problem == "matmul: b is S(0) but a is B"
     assert e.expected == "legal partners of b=S(0): a=S(1) -> y=P"
     assert e.fix == "box a to S(1) (0 bytes)"
-    e = refused("matmul", [(512, 6000), (6000, 500)], "S0 S0")
+    e = get_refusal("matmul", [(512, 6000), (6000, 500)], "S0 S0")
     assert (e.problem == "matmul: a is S(0) but b is S(0)"
             and "legal partners of a=S(0): b=B -> y=S(0)" in str(e))
     assert "box " in e.fix and " MB)" in e.fix
 
 
 def test_an_error_if_one_input_has_no_partner():
-    e = refused("softmax", [Q], "S1")
+    e = get_refusal("softmax", [Q], "S1")
     assert e.problem == "softmax: x is S(1)" and "x cannot be S(1) here" in e.got
     assert e.expected == "one of x=S(0) -> y=S(0); x=B -> y=B" and e.fix == "box x to S(0) (32 bytes)"
 
 
 def test_a_refusal_on_a_grid():
-    e = refused("matmul", [Q, Q], "S0.B S0.B", (2, 2))
+    e = get_refusal("matmul", [Q, Q], "S0.B S0.B", (2, 2))
     assert e.problem == "matmul: a is (S(0), B) but b is (S(0), B)"
     assert e.expected.startswith("legal partners of a=(S(0), B): b=(B, S(1)) -> y=(S(0), S(1)); b=(B, B) -> "
                                  "y=(S(0), B)")
@@ -236,7 +236,7 @@ def test_an_impossible_hint():
 def test_a_row_split_embedding_moves_no_row():
     op, rng = REGISTRY["gather"], np.random.default_rng(0)
     table, ids = rng.standard_normal((7, 3)), np.array([[0, 6], [3, 4]])
-    choice = made("gather", [(7, 3), (2, 2)], "S0 B", (3,), ints=(1,))
+    choice = choose_layouts("gather", [(7, 3), (2, 2)], "S0 B", (3,), ints=(1,))
     parts = [reference(c.op, [part, ids], c.attrs)[0] for c, part in zip(choice.calls,
                                                                          np.array_split(table, 3))]
     np.testing.assert_array_equal(sum(parts), table[ids])

@@ -44,7 +44,7 @@ def one_room(shape, kind):
     return rooms(shape, kind, 1)[0]
 
 
-def run(f) -> None:
+def run_on_ranks(f) -> None:
     spawn(lambda: f(flow.env.get_rank()), K)
 
 
@@ -82,7 +82,7 @@ def test_results_of_each_function(shape, kind, turned, root):
         comm.reduce_scatter(x, [laid(array(r, shape, kind, to), turned) for to in range(K)])
         is_(x, sum(array(s, shape, kind, r) for s in range(K)).astype(kind))
 
-    run(f)
+    run_on_ranks(f)
 
 
 def of_as_many(shape) -> list[tuple]:
@@ -104,7 +104,7 @@ def test_single_tensor_forms(shape, kind, turned, data):
         comm.reduce_scatter_tensor(x, laid((stacked + np.array(r, kind)).reshape(whole), turned))
         is_(x, (stacked[r] * K + sum(range(K))).astype(kind))
 
-    run(f)
+    run_on_ranks(f)
 
 
 @given(SHAPES, st.sampled_from(KINDS), st.integers(0, K - 1))
@@ -117,7 +117,7 @@ def test_receivers_keep_their_shape(shape, kind, root):
         comm.broadcast(x, root)
         is_(x, sent if r == root else sent.reshape(sent.size, *[1] * r))
 
-    run(f)
+    run_on_ranks(f)
 
 
 def test_wrong_sizes_are_refused():
@@ -128,7 +128,7 @@ def test_wrong_sizes_are_refused():
         with pytest.raises(ShapeError, match="what stays on a rank"):
             comm.all_to_all(rooms((2,), "float64"), rooms((2,), "float32"))
 
-    run(f)
+    run_on_ranks(f)
     before = ranks._process
     set_virtual_devices(K)
     try:

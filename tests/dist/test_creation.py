@@ -50,7 +50,7 @@ def local_x():
     return flow.tensor(np.arange(24, dtype=np.float32).reshape(4, 6))
 
 
-def check(got, want, layout, name):
+def assert_same_global_tensor(got, want, layout, name):
     assert got.is_global and got.placement == layout[0] and tuple(got.sbp) == layout[1], name
     assert got.dtype is want.dtype and got.shape == want.shape, name
     if "empty" not in name:
@@ -78,11 +78,11 @@ def test_placement_and_sbp(name, layout):
     flow.manual_seed(3)
     want = CALLS[name](local_x())
     flow.manual_seed(3)
-    check(CALLS[name](local_x(), placement=layout[0], sbp=layout[1]), want, layout, name)
+    assert_same_global_tensor(CALLS[name](local_x(), placement=layout[0], sbp=layout[1]), want, layout, name)
     flow.manual_seed(3)
     x = local_x()
     with global_mode(True, *layout):
-        check(CALLS[name](x), want, layout, name)
+        assert_same_global_tensor(CALLS[name](x), want, layout, name)
     got = CALLS[name](local_x())
     assert got.is_local and not current_global_mode().is_enabled
 
@@ -97,7 +97,7 @@ def test_like_a_global_tensor(name):
                                           (ROW, (B,))), ({"placement": flow.placement("cpu", [1, 3])},
                                                          (flow.placement("cpu", [1, 3]), (split(0),))):
         flow.manual_seed(3)
-        check(CALLS[name](x, **keywords), want, where, name)
+        assert_same_global_tensor(CALLS[name](x, **keywords), want, where, name)
     assert CALLS[name](x, device="cpu").is_local
     with pytest.raises(flow.errors.CheckError, match="placement and sbp"):
         CALLS[name](local_x(), sbp=B)
@@ -122,7 +122,7 @@ def in_graph(mode, layout):
 def test_in_a_graph(mode, layout):
     for name, got in in_graph(mode, layout).items():
         want = CALLS[name](None)
-        check(got, want, layout, name if "rand" not in name and name != "normal" else "empty")
+        assert_same_global_tensor(got, want, layout, name if "rand" not in name and name != "normal" else "empty")
 
 
 @pytest.mark.parametrize("layout", [*LAYOUTS, (GRID, (split(0), split(0)))])
@@ -133,7 +133,7 @@ def test_tensors_created_in_build_become_global(make, layout):
         def build(self):
             return make().to_global(*layout)
 
-    check(Made()(), make().to_global(*layout), layout, "in build")
+    assert_same_global_tensor(Made()(), make().to_global(*layout), layout, "in build")
 
 
 def test_tensors_created_before_build_stay_local():

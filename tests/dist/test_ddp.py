@@ -17,7 +17,7 @@ from flowedu.errors import ArgumentError, CommError, DTypeError
 WORDS, FEATURES, OUT = 7, 5, 3
 
 
-class Net(nn.Module):
+class BranchedNet(nn.Module):
     """Model with dense layers, an embedding that a batch uses partly, and a branch that only some ranks
     use.
     """
@@ -35,7 +35,7 @@ class Net(nn.Module):
         return self.last(self.branch(h) if branch else h)
 
 
-def net(rank: int = 0, kind=Net):
+def net(rank: int = 0, kind=BranchedNet):
     """Initialize with the same values on rank 0 of any run, and with others elsewhere."""
     m, rng = kind(), np.random.default_rng(5 + rank)
     for p in m.parameters():
@@ -49,7 +49,7 @@ def batch(n: int):
             flow.tensor(rng.normal(size=(n, OUT)).astype("f4")))
 
 
-def train(rank: int, k: int, bucket_size: int = 10, steps: int = 3, accumulate: int = 1):
+def train_on_rank(rank: int, k: int, bucket_size: int = 10, steps: int = 3, accumulate: int = 1):
     """Return the parameters after some steps on the rank's part of the batch; k=1: a plain module on all of
     it.
     """
@@ -64,24 +64,24 @@ def train(rank: int, k: int, bucket_size: int = 10, steps: int = 3, accumulate: 
     return [p.numpy().copy() for p in m.parameters()]
 
 
-def check(parameters):
-    for got, want in zip(parameters, train(0, 1)):
+def assert_parameters_of_one_process(parameters):
+    for got, want in zip(parameters, train_on_rank(0, 1)):
         np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("k", [2, 3])
 @pytest.mark.parametrize("bucket_size", [1, 3, 10])
 def test_parts_train_like_the_whole(k, bucket_size):
-    every = flow.distributed.spawn(lambda: train(flow.env.get_rank(), k, bucket_size), k)
+    every = flow.distributed.spawn(lambda: train_on_rank(flow.env.get_rank(), k, bucket_size), k)
     for parameters in every:
-        check(parameters)
+        assert_parameters_of_one_process(parameters)
         assert all((a == b).all() for a, b in zip(parameters, every[0]))
 
 
 @given(k=st.integers(1, 4), bucket_size=st.integers(1, 9), accumulate=st.integers(1, 2))
 def test_any_number_of_ranks(k, bucket_size, accumulate):
-    want = train(0, 1, accumulate=accumulate, steps=2)
-    for got in flow.distributed.spawn(lambda: train(flow.env.get_rank(), k, bucket_size, 2, accumulate), k):
+    want = train_on_rank(0, 1, accumulate=accumulate, steps=2)
+    for got in flow.distributed.spawn(lambda: train_on_rank(flow.env.get_rank(), k, bucket_size, 2, accumulate), k):
         for a, b in zip(got, want):
             np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-6)
 
@@ -229,5 +229,5 @@ def test_processes(tmp_path, k):
 
 
 if __name__ == "__main__":
-    check(train(flow.env.get_rank(), flow.env.get_world_size()))
+    assert_parameters_of_one_process(train_on_rank(flow.env.get_rank(), flow.env.get_world_size()))
     print("ok", flush=True)

@@ -28,7 +28,7 @@ def grid():
     return flow.placement("cpu", [[0, 1], [2, 3]])
 
 
-def made(sbp, placement=None, a=A):
+def make_global(sbp, placement=None, a=A):
     return flow.tensor(a, placement=placement or row(0, 1), sbp=sbp)
 
 
@@ -100,19 +100,19 @@ class TestSbp:
 
     def test_a_missing_or_too_short_axis(self):
         with pytest.raises(RuntimeError, match=r"range of \[0, 2\), but got 5"):
-            made(split(5))
+            make_global(split(5))
         with pytest.raises(RuntimeError, match="3 vs 4"):
             flow.ones(3, placement=row(0, 1, 2, 3), sbp=split(0))
 
 
 class TestCreation:
     def test_shards_of_a_tensor(self):
-        assert {r: p.tolist() for r, p in shards(made(split(0))).items()} == {0: A[:2].tolist(),
-                                                                              1: A[2:].tolist()}
-        assert shards(made(split(1)))[1].tolist() == A[:, 2:].tolist()
-        parts = shards(made(P))
+        assert {r: p.tolist() for r, p in shards(make_global(split(0))).items()} == {0: A[:2].tolist(),
+                                                                                     1: A[2:].tolist()}
+        assert shards(make_global(split(1)))[1].tolist() == A[:, 2:].tolist()
+        parts = shards(make_global(P))
         assert parts[0].tolist() == A.tolist() and not parts[1].any()
-        grid_parts = shards(made([split(0), split(1)], grid()))
+        grid_parts = shards(make_global([split(0), split(1)], grid()))
         assert grid_parts[0].tolist() == [[0, 1], [4, 5]] and grid_parts[3].tolist() == [[10, 11], [14, 15]]
 
     @pytest.mark.parametrize("n, k, sizes", [(5, 2, [3, 2]), (7, 4, [2, 2, 2, 1]), (6, 4, [2, 2, 1, 1])])
@@ -145,10 +145,10 @@ class TestCreation:
             np.testing.assert_array_equal(x.numpy(), local)
 
     def test_like_another_tensor(self):
-        x = made(P)
+        x = make_global(P)
         for y, want in ((flow.zeros_like(x), 0), (flow.ones_like(x), 1), (flow.full_like(x, 3), 3)):
             assert y.placement == x.placement and y.sbp == (P,) and (y.numpy() == want).all()
-        assert flow.randn_like(made(split(1))).sbp == (split(1),)
+        assert flow.randn_like(make_global(split(1))).sbp == (split(1),)
 
     def test_placement_and_sbp_are_required_together(self):
         with pytest.raises(AssertionError, match="sbp: None"):
@@ -182,7 +182,7 @@ class TestConversion:
         assert x.grad.is_local and x.grad.item() == grad
 
     def test_shard_and_back(self):
-        x = made(split(0))
+        x = make_global(split(0))
         x.requires_grad = True
         y = x.to_local(rank=1)
         assert y.is_local and y.numpy().tolist() == A[2:].tolist()
@@ -191,39 +191,39 @@ class TestConversion:
                 and x.grad.numpy().tolist() == np.r_[np.zeros((2, 4)), np.full((2, 4), 2)].tolist())
 
     def test_a_shard_shares_memory(self):
-        x = made(split(0))
+        x = make_global(split(0))
         x.to_local(rank=0)[0, 0] = 7
         assert x.numpy()[0, 0] == 7
 
     @pytest.mark.parametrize("sbp", [split(0), split(1), B])
     def test_a_converted_tensor_has_separate_memory(self, sbp):
-        x = made(B)
+        x = make_global(B)
         y = x.to_global(sbp=sbp, copy=True)
         y.parts[1].fill_(7)
         assert x.numpy().tolist() == A.tolist() and (y.parts[1].numpy() == 7).all()
 
     def test_devices_that_share_a_copy_do_not_hand_it_out(self):
-        x = made(B)
+        x = make_global(B)
         x.to_local(rank=0).fill_(5)
         assert x.numpy().tolist() == A.tolist()
 
     def test_shard_on_each_device(self):
         with pytest.raises(RuntimeError, match="which shard"):
-            made(split(0)).to_local()
-        assert made(B, row(2)).to_local().numpy().tolist() == A.tolist()
+            make_global(split(0)).to_local()
+        assert make_global(B, row(2)).to_local().numpy().tolist() == A.tolist()
         with pytest.raises(RuntimeError, match="another process"):
-            made(B).to_local(rank=9)
+            make_global(B).to_local(rank=9)
 
     def test_outside_the_placement(self):
-        assert tuple(made(split(0)).to_local(rank=3).shape) == (0, 0)
+        assert tuple(make_global(split(0)).to_local(rank=3).shape) == (0, 0)
 
     def test_conversion_without_arguments_changes_nothing(self):
-        x = made(split(0))
+        x = make_global(split(0))
         assert x.to_global() is x and x.to_global(sbp=split(0)) is x
         assert x.to_global(sbp=B).placement == x.placement and x.to_global(row(2, 3)).sbp == x.sbp
 
     def test_texts_of_the_specification(self):
-        local, x = flow.ones(2), made(B)
+        local, x = flow.ones(2), make_global(B)
         for call, words in (
                 (lambda: local.to_global(row(0, 1)), "must have placement and sbp parameters"),
                 (lambda: local.to_local(), "Expected global tensor for to_local but got local tensor"),
@@ -238,14 +238,14 @@ class TestConversion:
                 call()
 
     def test_grad_sbp(self):
-        x = made(B)
+        x = make_global(B)
         x.requires_grad = True
         y = x.to_global(sbp=split(0), grad_sbp=split(1))
         g, = flow.autograd.grad((y * y).sum(), x)
         assert g.sbp == (split(1),) and g.numpy().tolist() == (2 * A).tolist()
 
     def test_the_gradient_returns_to_its_original_placement(self):
-        x = made(split(0))
+        x = make_global(split(0))
         x.requires_grad = True
         y = x.to_global(row(2, 3), split(1))
         (y * y).sum().backward()
@@ -255,7 +255,7 @@ class TestConversion:
     @given(st.data())
     def test_logical_value_survives(self, data):
         """Converts through any three layouts; the parts are the shards of the last."""
-        x = made(split(0))
+        x = make_global(split(0))
         for _ in range(3):
             placement = data.draw(st.sampled_from([row(0), row(1, 3), row(0, 1, 2), row(0, 1, 2, 3), grid()]))
             sbp = [data.draw(st.sampled_from([B, P, split(0), split(1)])) for _ in placement.hierarchy]
@@ -271,11 +271,11 @@ class TestOps:
     def test_local_and_global_do_not_mix(self):
         local = flow.tensor([1.0, 2.0, 3.0, 4.0])
         with pytest.raises(RuntimeError, match="attributes of inputs is: global, local") as e:
-            made(B) + local
+            make_global(B) + local
         assert "y.to_global" in str(e.value)
 
     def test_removed_devices(self, world):
-        x = made(split(0), row(0, 1, 2, 3))
+        x = make_global(split(0), row(0, 1, 2, 3))
         world(2)
         with pytest.raises(RuntimeError, match="rank must be less than world size"):
             x + x
@@ -283,13 +283,13 @@ class TestOps:
     def test_two_placements(self):
         with pytest.raises(RuntimeError,
                            match=r"at least two placements, .*\(positional 0\) and .*\(positional 1\)"):
-            made(B) + made(B, row(2, 3))
+            make_global(B) + make_global(B, row(2, 3))
 
     def test_no_local_value_is_written_by_a_global_one(self):
         with pytest.raises(RuntimeError, match="a global tensor cannot be written into a local one"):
-            flow.ones(4, 4).copy_(made(B))
+            flow.ones(4, 4).copy_(make_global(B))
         with pytest.raises(RuntimeError, match="a local tensor cannot be written into a global one"):
-            made(B)[0] = flow.tensor(A[0])
+            make_global(B)[0] = flow.tensor(A[0])
 
     @pytest.mark.parametrize("sbps, placement", [(s, p) for s in (B, P, split(0), split(1))
                                                  for p in (row(0, 1), row(2))]
@@ -298,7 +298,7 @@ class TestOps:
     def test_copy_accepts_an_array_or_a_local_tensor_as_the_logical_value(self, sbps, placement, value):
         for v in value, flow.tensor(value), flow.tensor(value, placement=placement,
                                                         sbp=[B] * len(placement.hierarchy)):
-            x = made(sbps, placement, 0 * A)
+            x = make_global(sbps, placement, 0 * A)
             before = x.sbp
             assert (x.copy_(v) is x and x.sbp == before and x.placement == placement
                     and x.dtype is flow.float32)
@@ -307,7 +307,7 @@ class TestOps:
     @pytest.mark.parametrize("sbp", [B, P, split(0)])
     def test_copy_gives_a_local_tensor_its_gradient(self, sbp):
         local = flow.tensor(A[0], requires_grad=True)
-        (made(sbp).copy_(local) * made(B)).sum().backward()
+        (make_global(sbp).copy_(local) * make_global(B)).sum().backward()
         assert local.grad.is_local
         np.testing.assert_array_equal(local.grad.numpy(), A.sum(0))
 
@@ -318,7 +318,7 @@ class TestOps:
         lambda x: x.view(2, 8)[1]])
     @pytest.mark.parametrize("sbps, placement", [(P, row(0, 1, 2)), ((P, P), grid())])
     def test_a_slice_of_a_partial_sum_is_partial(self, cut, sbps, placement):
-        x, local = made(sbps, placement).requires_grad_(), flow.tensor(A, requires_grad=True)
+        x, local = make_global(sbps, placement).requires_grad_(), flow.tensor(A, requires_grad=True)
         y, want = cut(x), cut(local)
         assert set(y.sbp) == {P}
         np.testing.assert_array_equal(y.numpy(), want.numpy())
@@ -334,7 +334,7 @@ class TestOps:
                                        lambda x: x.detach().add_(3), lambda x: x.view(16)[3:5].neg_(),
                                        lambda x: x.__setitem__((0, 1), 4.0)])
     def test_in_place_keeps_the_sbp(self, sbp, write):
-        x, local = made(sbp), flow.tensor(A)
+        x, local = make_global(sbp), flow.tensor(A)
         view, whole = x[1], x.reshape(16)
         write(x), write(local)
         assert x.sbp == (sbp,)
@@ -349,14 +349,14 @@ class TestOps:
             y[1:3].mul_(x[1:3])
             y += x
             return (y * y).sum()
-        x, local = made(sbp), flow.tensor(A)
+        x, local = make_global(sbp), flow.tensor(A)
         x.requires_grad = local.requires_grad = True
         f(x).backward(), f(local).backward()
         assert x.grad.sbp == (sbp,)
         np.testing.assert_allclose(x.grad.numpy(), local.grad.numpy())
 
     def test_backward_uses_the_saved_value_after_a_write(self):
-        x = made(split(0))
+        x = make_global(split(0))
         x.requires_grad = True
         y = x * 1
         z = y * y
@@ -365,7 +365,7 @@ class TestOps:
         np.testing.assert_array_equal(x.grad.numpy(), 2 * A)
 
     def test_leaf_in_place(self):
-        x = made(split(0))
+        x = make_global(split(0))
         x.requires_grad = True
         with pytest.raises(RuntimeError, match="a leaf Tensor that requires grad"):
             x.add_(1)
@@ -374,7 +374,7 @@ class TestOps:
         assert x.requires_grad and x.is_leaf and x.numpy()[0, 0] == 1
 
     def test_leaf_gradients_have_the_layout_of_the_leaf(self):
-        x, w = made(split(0)), made(B)
+        x, w = make_global(split(0)), make_global(B)
         w.requires_grad = True
         loss = (x @ w).sum()
         assert loss.sbp == (P,) and loss.item() == (A @ A).sum()
@@ -387,7 +387,7 @@ class TestOps:
         np.testing.assert_allclose(w.grad.numpy(), 2 * A.T @ np.ones((4, 4)))
 
     def test_second_derivative(self):
-        x, local = made(split(0)), flow.tensor(A)
+        x, local = make_global(split(0)), flow.tensor(A)
         for t in (x, local):
             t.requires_grad = True
             g, = flow.autograd.grad((t ** 3).sum(), t, create_graph=True)
@@ -397,7 +397,7 @@ class TestOps:
     def test_hooks_and_dropout(self):
         flow.manual_seed(1)
         want = flow.nn.functional.dropout(flow.tensor(A), 0.5).numpy()
-        x = made(split(0))
+        x = make_global(split(0))
         x.requires_grad = True
         seen = []
         x.register_hook(lambda g: seen.append(g.sbp))
@@ -455,7 +455,7 @@ class TestRandomAndModules:
         m, local = flow.nn.BatchNorm1d(4), flow.nn.BatchNorm1d(4)
         m.to_global(row(0, 1), B)
         for _ in range(3):
-            m(made(split(0))), local(flow.tensor(A))
+            m(make_global(split(0))), local(flow.tensor(A))
         assert m.num_batches_tracked.item() == 3
         np.testing.assert_allclose(m.running_mean.numpy(), local.running_mean.numpy(), rtol=1e-6)
 
@@ -464,7 +464,7 @@ class TestRandomAndModules:
         m.weight.data = m.weight.data.to_global(sbp=split(0))
         twin = copy.deepcopy(m)
         assert twin.weight.sbp == (split(0),) and twin.weight is not m.weight
-        m(made(split(0))).sum().backward()
+        m(make_global(split(0))).sum().backward()
         before = np.sqrt(sum((p.grad.numpy() ** 2).sum() for p in m.parameters()))
         norm = flow.nn.utils.clip_grad_norm_(m.parameters(), 1.0)
         after = np.sqrt(sum((p.grad.numpy() ** 2).sum() for p in m.parameters()))
@@ -489,7 +489,7 @@ class TestRandomAndModules:
             def backward(ctx, dy):
                 x, = ctx.saved_tensors
                 return 2 * x * dy
-        x = made(split(0))
+        x = make_global(split(0))
         x.requires_grad = True
         Double.apply(x).sum().backward()
         assert x.grad.numpy().tolist() == (2 * A).tolist() and x.grad.sbp == (split(0),)
@@ -497,51 +497,51 @@ class TestRandomAndModules:
 
 class TestExplain:
     def test_a_tensor(self, capsys):
-        x, w = made(split(0)), made(B)
+        x, w = make_global(split(0)), make_global(B)
         flow.explain(x @ w)
         said = capsys.readouterr().out
         assert "-> a=S(0), b=B -> y=S(0): 0 bytes" in said and "because: the fewest bytes" in said
 
     def test_rejected_alternatives(self, capsys):
-        flow.explain(made(split(0)))
+        flow.explain(make_global(split(0)))
         flow.explain(flow.ones(2))
         assert "as it was asked for" in (said := capsys.readouterr().out) and "a local tensor" in said
 
     @pytest.mark.parametrize("target", [B, split(0), split(1)])
     def test_a_boxed_value(self, target, capsys):
-        partial = made(split(1)) @ made(split(0))
+        partial = make_global(split(1)) @ make_global(split(0))
         assert partial.sbp == (flow.sbp.partial_sum,)
         flow.explain(partial.to_global(sbp=target))
         text, route = capsys.readouterr().out, flow.boxing.route(partial, sbp=target)
         assert f"{route.name} of partial sums" in text and f"{route.bytes} bytes" in text
 
     def test_the_gradient_of_data_parallel_training(self, capsys):
-        x, w = made(split(0)), made(B)
+        x, w = make_global(split(0)), make_global(B)
         w.requires_grad = True
         (x @ w).square().sum().backward()
         flow.explain(w.grad)
         assert "all-reduce of partial sums" in capsys.readouterr().out
 
     def test_a_function(self, capsys):
-        flow.explain(lambda x: (x @ made(split(0))).relu(), made(split(0)))
+        flow.explain(lambda x: (x @ make_global(split(0))).relu(), make_global(split(0)))
         said = capsys.readouterr().out
         assert "matmul" in said and "relu" in said and "2 ops, " in said and " moved between devices" in said
 
     def test_strict(self):
         with flow.boxing.strict(), pytest.raises(RuntimeError, match="a is S\\(0\\) but b is S\\(0\\)") as e:
-            made(split(0)) @ made(split(0))
+            make_global(split(0)) @ make_global(split(0))
         assert "b=B -> y=S(0)" in str(e.value) and "box a to S(1) (32 bytes)" in str(e.value)
-        made(split(0)) @ made(split(0))
+        make_global(split(0)) @ make_global(split(0))
 
     def test_rule(self):
         with flow.boxing.rule("oneflow"):
-            assert (made(split(0)) + made(B)).sbp == (B,)
-        assert (made(split(0)) + made(B)).sbp == (split(0),)
+            assert (make_global(split(0)) + make_global(B)).sbp == (B,)
+        assert (make_global(split(0)) + make_global(B)).sbp == (split(0),)
         with pytest.raises(RuntimeError, match="no such rule"):
             flow.boxing.rule("mine")
 
     def test_route(self, tmp_path):
-        r = flow.boxing.route(made(split(0)), sbp=B)
+        r = flow.boxing.route(make_global(split(0)), sbp=B)
         assert r.bytes == 64 and r.name == "all-gather" and sorted(r.messages()) == [(0, 1, 32), (1, 0, 32)]
         r.draw(tmp_path / "a.svg")
         assert (tmp_path / "a.svg").read_text(encoding="utf-8").startswith("<svg")
@@ -557,7 +557,7 @@ class TestExplain:
 @pytest.mark.parametrize("order", [1.0, 2.0, 3.0, float("inf"), float("-inf"), 0.0])
 def test_the_returned_gradient_norm_is_broadcast(sbp, order):
     local = flow.tensor(A, requires_grad=True)
-    x = made(sbp).requires_grad_()
+    x = make_global(sbp).requires_grad_()
     norms = []
     for t in local, x:
         (t * t).sum().backward()

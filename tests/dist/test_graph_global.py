@@ -43,7 +43,7 @@ def memory(graph):
     return graph.memory().get(0, Memory(0, 0, 0, 0))
 
 
-def mlp():
+def make_mlp():
     flow.manual_seed(3)
     return nn.Sequential(nn.Linear(6, 24), nn.ReLU(), nn.Linear(24, 16), nn.ReLU(), nn.Linear(16, 4))
 
@@ -82,7 +82,7 @@ def optimizer(model, rule):
         flow.optim.Adam(model.parameters(), lr=0.01)
 
 
-def values(model):
+def state_values(model):
     return {n: t.numpy() for n, t in model.state_dict().items()}
 
 
@@ -91,14 +91,14 @@ def one_device(make, data, rule="sgd", micro=1):
     model = make()
     graph = Train(model, optimizer(model, rule), micro)
     out = [[y.numpy() for y in graph(flow.tensor(x), flow.tensor(t))] for x, t in data]
-    return [a.mean() for a, _ in out], [y for _, y in out], values(model)
+    return [a.mean() for a, _ in out], [y for _, y in out], state_values(model)
 
 
 def on_devices(model, data, give, rule="sgd", micro=1, **zero):
     """Do the same with a global model. give: (x, t) as arrays -> as global tensors."""
     graph = Train(model, optimizer(model, rule), micro, **zero)
     out = [[y.numpy() for y in graph(*give(x, t))] for x, t in data]
-    return graph, ([a.mean() for a, _ in out], [y for _, y in out], values(model))
+    return graph, ([a.mean() for a, _ in out], [y for _, y in out], state_values(model))
 
 
 def assert_close_runs(got, want, rtol=3e-4):
@@ -138,9 +138,9 @@ def giver(placement, x_sbp, t_sbp=None):
 @pytest.mark.parametrize("k", [2, 3, 4])
 def test_data_parallel(k, rule):
     data = batches((12, 6))
-    want = one_device(mlp, data, rule)
+    want = one_device(make_mlp, data, rule)
     place = placed(k)
-    graph, got = on_devices(spread(mlp(), place, {}), data, giver(place, S0), rule)
+    graph, got = on_devices(spread(make_mlp(), place, {}), data, giver(place, S0), rule)
     assert_close_runs(got, want)
     gradients = sum(a.nbytes for a in got[2].values())
     assert graph.bytes <= 2 * (k - 1) * (gradients + 8)
@@ -149,20 +149,20 @@ def test_data_parallel(k, rule):
 @pytest.mark.parametrize("k", [2, 4])
 def test_model_parallel(k):
     data = batches((12, 6))
-    want = one_device(mlp, data)
+    want = one_device(make_mlp, data)
     place = placed(k)
     plan = {"0.weight": S0, "0.bias": S0, "2.weight": S1}
-    graph, got = on_devices(spread(mlp(), place, plan), data, giver(place, B))
+    graph, got = on_devices(spread(make_mlp(), place, plan), data, giver(place, B))
     assert_close_runs(got, want)
     assert memory(graph).parameters < sum(a.nbytes for a in got[2].values())
 
 
 def test_hybrid():
     data = batches((12, 6))
-    want = one_device(mlp, data)
+    want = one_device(make_mlp, data)
     place = placed(4, (2, 2))
     plan = {"0.weight": (B, S0), "0.bias": (B, S0), "2.weight": (B, S1)}
-    graph, got = on_devices(spread(mlp(), place, plan), data, giver(place, (S0, B)))
+    graph, got = on_devices(spread(make_mlp(), place, plan), data, giver(place, (S0, B)))
     assert_close_runs(got, want)
     assert graph.model.to(nn.Module)[0].weight.sbp == (B, S0)
 
@@ -180,12 +180,12 @@ def test_convolutions(k):
 @pytest.mark.parametrize("rule, micro", [("adam", 1), ("sgd", 2)])
 def test_zero(stage, rule, micro):
     data = batches((12, 6))
-    want = one_device(mlp, data, rule, micro)
+    want = one_device(make_mlp, data, rule, micro)
     place = placed(2)
-    graph, got = on_devices(spread(mlp(), place, {}), data, giver(place, S0), rule, micro, stage=stage)
+    graph, got = on_devices(spread(make_mlp(), place, {}), data, giver(place, S0), rule, micro, stage=stage)
     assert_close_runs(got, want)
     assert graph.model.to(nn.Module)[0].weight.sbp == (S0,)
-    plain, _ = on_devices(spread(mlp(), place, {}), data[:1], giver(place, S0), rule, micro)
+    plain, _ = on_devices(spread(make_mlp(), place, {}), data[:1], giver(place, S0), rule, micro)
     a, b = memory(plain), memory(graph)
     assert b.parameters + b.states <= 0.6 * (a.parameters + a.states)
 
@@ -202,7 +202,7 @@ class Stages(nn.Module):
 
 
 def stages():
-    m = mlp()
+    m = make_mlp()
     return Stages(nn.Sequential(m[0], m[1]), nn.Sequential(m[2], m[3], m[4]))
 
 
@@ -237,7 +237,7 @@ def test_pipeline(how, each, micro):
     for x, t in data:
         x, t = flow.tensor(x, placement=p0, sbp=S0), flow.tensor(t, placement=p1, sbp=S0)
         out.append([y.numpy() for y in graph(x, t)])
-    assert_close_runs(([a.mean() for a, _ in out], [y for _, y in out], values(model)), want)
+    assert_close_runs(([a.mean() for a, _ in out], [y for _, y in out], state_values(model)), want)
     assert graph(x, t)[0].placement == p1
     view = graph._compiled.spread
     for rank, g in view.ranks.items():
@@ -330,18 +330,18 @@ def test_an_error_on_one_rank_ends_the_step():
 def test_automatic():
     """It moves fewer bytes than any manual plan, and trains equally."""
     data = batches((12, 6))
-    want = one_device(mlp, data, "adam")
+    want = one_device(make_mlp, data, "adam")
     bills = {}
     place = placed(4)
     for name, plan, x in [("data", {}, S0), ("model", {"0.weight": S0, "0.bias": S0, "2.weight": S1}, B)]:
-        bills[name] = on_devices(spread(mlp(), place, plan), data, giver(place, x), "adam")[0].bytes
-    model = spread(mlp(), place, {})
+        bills[name] = on_devices(spread(make_mlp(), place, plan), data, giver(place, x), "adam")[0].bytes
+    model = spread(make_mlp(), place, {})
     graph = Train(model, optimizer(model, "adam"))
     graph.config.enable_auto_parallel(True)
     graph.config.enable_auto_parallel_ignore_user_sbp_config(True)
     give = giver(place, S0)
     out = [[y.numpy() for y in graph(*give(x, t))] for x, t in data]
-    assert_close_runs(([a.mean() for a, _ in out], [y for _, y in out], values(model)), want)
+    assert_close_runs(([a.mean() for a, _ in out], [y for _, y in out], state_values(model)), want)
     found = graph._compiled.spread.found
     assert found.exact and found.best.cost < found.greedy.cost
     assert graph.bytes == found.best.bytes < bills["data"]
@@ -353,9 +353,9 @@ def test_automatic():
 def test_state_is_loaded_into_another_layout(tmp_path):
     """Saved under ZeRO on two devices, loaded data-parallel on four: the next steps are equal."""
     data = batches((12, 6))
-    want = one_device(mlp, data, "adam")
+    want = one_device(make_mlp, data, "adam")
     place = placed(2)
-    model = spread(mlp(), place, {})
+    model = spread(make_mlp(), place, {})
     graph = Train(model, optimizer(model, "adam"), stage=2)
     for x, t in data[:2]:
         graph(*giver(place, S0)(x, t))
@@ -364,7 +364,7 @@ def test_state_is_loaded_into_another_layout(tmp_path):
     kept = {n: t.numpy().copy() for n, t in state.items() if isinstance(t, flow.Tensor)}
     params = {n: t.numpy().copy() for n, t in state["model"].items()}
     place = placed(4)
-    model = spread(mlp(), place, {})
+    model = spread(make_mlp(), place, {})
     fresh = Train(model, optimizer(model, "adam"))
     fresh.load_state_dict({"model": {n: flow.tensor(a, placement=place, sbp=B) for n, a in params.items()},
                            "loss": {}, **{n: flow.tensor(a) for n, a in kept.items()}})
@@ -394,15 +394,15 @@ def test_schedules_clipping_and_eager_writes():
                         p.mul_(0.5)
         return losses
 
-    want = train(lambda x, t: (flow.tensor(x), flow.tensor(t)), mlp())
+    want = train(lambda x, t: (flow.tensor(x), flow.tensor(t)), make_mlp())
     for plan, sbp in [({}, S0), ({"0.weight": S0, "0.bias": S0, "2.weight": S1}, B)]:
         place = placed(2)
-        np.testing.assert_allclose(train(giver(place, sbp), spread(mlp(), place, plan)), want, rtol=3e-4)
+        np.testing.assert_allclose(train(giver(place, sbp), spread(make_mlp(), place, plan)), want, rtol=3e-4)
 
 
 def test_an_update_that_needs_whole_parameters():
     place = placed(2)
-    model = spread(mlp(), place, {"0.weight": S0})
+    model = spread(make_mlp(), place, {"0.weight": S0})
     graph = Train(model, flow.optim.LAMB(model.parameters(), lr=0.01))
     with pytest.raises(FlowError, match="S\\(0\\)") as e:
         graph(*giver(place, B)(*batches((12, 6))[0]))
@@ -411,7 +411,7 @@ def test_an_update_that_needs_whole_parameters():
 
 def test_print_report_and_drawing(tmp_path):
     place = placed(2)
-    model = spread(mlp(), place, {})
+    model = spread(make_mlp(), place, {})
     graph = Train(model, optimizer(model, "sgd"))
     graph(*giver(place, S0)(*batches((12, 6))[0]))
     text = repr(graph)
@@ -427,7 +427,7 @@ def test_print_report_and_drawing(tmp_path):
     with pytest.raises(FlowError, match="profile"):
         graph.profile(*giver(place, S0)(*batches((12, 6))[0]))
     with pytest.raises(FlowError, match="no global tensors"):
-        local = Train(mlp(), flow.optim.SGD(mlp().parameters(), lr=0.1))
+        local = Train(make_mlp(), flow.optim.SGD(make_mlp().parameters(), lr=0.1))
         local._optimizers.clear()
         local.build = lambda x, t: x
         local(flow.ones(2), flow.ones(2))
@@ -458,11 +458,11 @@ def test_dropout_equals_one_device():
 def test_threads_that_are_ranks(stage):
     """SPMD: every thread builds the graph and runs one rank."""
     data = batches((12, 6))
-    want = one_device(mlp, data)
+    want = one_device(make_mlp, data)
 
     def program():
         place = flow.placement.all("cpu")
-        model = spread(mlp(), place, {})
+        model = spread(make_mlp(), place, {})
         return on_devices(model, data, giver(place, S0), **({"stage": stage} if stage else {}))[1]
 
     if PROCESSES:
@@ -485,10 +485,10 @@ def test_watched_values_are_logical_values():
             flow.watch(y, lambda a: seen.update(y=a.numpy()))
             return y.sum()
 
-    model = spread(mlp(), place, {})
+    model = spread(make_mlp(), place, {})
     x = batches((12, 6))[0][0]
     G(model)(flow.tensor(x, placement=place, sbp=S0))
-    np.testing.assert_allclose(seen["y"], mlp()(flow.tensor(x)).numpy(), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(seen["y"], make_mlp()(flow.tensor(x)).numpy(), rtol=1e-5, atol=1e-6)
 
 
 def test_a_local_graph_requires_local_inputs():
@@ -533,7 +533,7 @@ def test_automatic_in_a_pipeline(parameters):
     for x, t in data:
         x, t = flow.tensor(x, placement=p0, sbp=S0), flow.tensor(t, placement=p1, sbp=S0)
         out.append([y.numpy() for y in graph(x, t)])
-    assert_close_runs(([a.mean() for a, _ in out], [y for _, y in out], values(model)), want)
+    assert_close_runs(([a.mean() for a, _ in out], [y for _, y in out], state_values(model)), want)
     found = graph._compiled.spread.found
     assert set(seen) == {(B,)} and found.best.cost <= found.greedy.cost
     assert parameters or all(p.sbp == (B,) for p in model.parameters())
@@ -542,13 +542,13 @@ def test_automatic_in_a_pipeline(parameters):
 @pytest.mark.parametrize("stage", [1, 3])
 def test_automatic_with_zero(stage):
     data = batches((12, 6))
-    want = one_device(mlp, data)
+    want = one_device(make_mlp, data)
     place = placed(2)
-    model = spread(mlp(), place, {})
+    model = spread(make_mlp(), place, {})
     graph = Train(model, optimizer(model, "sgd"), stage=stage)
     graph.config.enable_auto_parallel(True)
     out = [[y.numpy() for y in graph(*giver(place, S0)(x, t))] for x, t in data]
-    assert_close_runs(([a.mean() for a, _ in out], [y for _, y in out], values(model)), want)
+    assert_close_runs(([a.mean() for a, _ in out], [y for _, y in out], state_values(model)), want)
     assert graph._compiled.spread.found.best.bytes == graph.bytes and model[0].weight.sbp == (S0,)
 
 
@@ -616,7 +616,7 @@ def test_a_stage_that_is_used_twice(micro):
     model = layers()
     graph = U(model, optimizer(model, "sgd"), micro)
     out = [[y.numpy() for y in graph(flow.tensor(x), flow.tensor(t))] for x, t in data]
-    want = [a.mean() for a, _ in out], [y for _, y in out], values(model)
+    want = [a.mean() for a, _ in out], [y for _, y in out], state_values(model)
     need(2)
     model, places = layers(), [flow.placement("cpu", [0]), flow.placement("cpu", [1])]
     for part, i in zip(model, (0, 1, 0)):
@@ -624,4 +624,4 @@ def test_a_stage_that_is_used_twice(micro):
     graph = U(model, optimizer(model, "sgd"), micro)
     graph.places = places
     out = [[y.numpy() for y in graph(*giver(places[0], B)(x, t))] for x, t in data]
-    assert_close_runs(([a.mean() for a, _ in out], [y for _, y in out], values(model)), want)
+    assert_close_runs(([a.mean() for a, _ in out], [y for _, y in out], state_values(model)), want)

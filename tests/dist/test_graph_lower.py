@@ -14,7 +14,7 @@ HINT = REGISTRY["distribute_hint"]
 R = REGISTRY
 
 
-def weights(sizes=(8, 12, 6), seed=0):
+def draw_parameters(sizes=(8, 12, 6), seed=0):
     rng = np.random.default_rng(seed)
     made = {}
     for i, (a, b) in enumerate(zip(sizes, sizes[1:])):
@@ -23,7 +23,7 @@ def weights(sizes=(8, 12, 6), seed=0):
     return made
 
 
-def mlp(params, batch=(6, 8), rule="sgd", casts=None):
+def build_mlp_graph(params, batch=(6, 8), rule="sgd", casts=None):
     """Build x, t -> loss, y with SGD or Adam updates."""
     g = Graph("mlp")
     n = len(params) // 2
@@ -84,9 +84,9 @@ def row(sbp, k):
 @pytest.mark.parametrize("rule", ["sgd", "adam"])
 @pytest.mark.parametrize("k", [1, 2, 3, 4])
 def test_data_parallel(k, rule):
-    run = same_training(lambda: mlp(weights(), rule=rule), k, {"x": row("S0", k), "t": row("S0", k)})
+    run = same_training(lambda: build_mlp_graph(draw_parameters(), rule=rule), k, {"x": row("S0", k), "t": row("S0", k)})
     if k > 1:
-        grads = sum(a.nbytes for a in weights().values())
+        grads = sum(a.nbytes for a in draw_parameters().values())
         loss = 4
         assert run.inferred.bytes <= 2 * (k - 1) * (grads + loss)
 
@@ -96,7 +96,7 @@ def test_model_parallel(k):
     sources = {"w0": row("S0", k), "b0": row("S0", k), "w1": row("S1", k), "x": row("B", k), "t": row("B", k)}
     for rule, states in (("sgd", ()), ("adam", "mv")):
         more = {f"{n}-{s}": at for n, at in sources.items() for s in states if n[0] in "wb"}
-        run = same_training(lambda rule=rule: mlp(weights(), rule=rule), k, {**sources, **more})
+        run = same_training(lambda rule=rule: build_mlp_graph(draw_parameters(), rule=rule), k, {**sources, **more})
         assert run.arrays[0]["w0"].shape[0] == -(-12 // k)
 
 
@@ -107,7 +107,7 @@ def grid(sbp, h=(2, 2)):
 def test_hybrid():
     sources = {"x": grid(("S0", "B")), "t": grid(("S0", "B")), "w0": grid(("B", "S0")),
                "b0": grid(("B", "S0")), "w1": grid(("B", "S1")), "b1": grid(("B", "B"))}
-    run = same_training(lambda: mlp(weights()), 4, sources)
+    run = same_training(lambda: build_mlp_graph(draw_parameters()), 4, sources)
     assert run.arrays[0]["w0"].shape == (6, 8) and run.arrays[3]["w1"].shape == (6, 6)
 
 
@@ -117,13 +117,13 @@ def test_pipeline():
     sources = {"x": layout("S0", first), "w0": layout("B", first), "b0": layout("B", first),
                "w1": layout("S0", second), "b1": layout("S0", second), "t": layout("B", second)}
     cast = {0: dict(sbp=None, place=second, grad_place=first)}
-    run = same_training(lambda: mlp(weights(), casts=cast), 4, sources)
+    run = same_training(lambda: build_mlp_graph(draw_parameters(), casts=cast), 4, sources)
     assert set(run.arrays[0]) >= {"w0", "b0"} and "w1" not in run.arrays[0] and "w0" not in run.arrays[2]
     assert {n.op.name for n in run.ranks[0].graph.nodes} & {"box_out", "box"}
 
 
 def test_bytes_equal_the_prediction():
     sources = {"x": row("S0", 4), "t": row("S0", 4)}
-    run = same_training(lambda: mlp(weights()), 4, sources, steps=1)
+    run = same_training(lambda: build_mlp_graph(draw_parameters()), 4, sources, steps=1)
     assert sum(g.sent for g in run.ranks.values()) == run.inferred.bytes > 0
     assert round(run.sent) == run.inferred.bytes

@@ -14,7 +14,7 @@ STEPS = 20
 ZERO = {f"zero {stage}": stage for stage in (1, 2, 3)}
 
 
-class Train(nn.Graph):
+class TrainingGraph(nn.Graph):
     def __init__(self, model, loss_of, stage=0, micro=1):
         super().__init__()
         self.model, self.loss_of = model, loss_of
@@ -37,7 +37,7 @@ def losses(graph, x, y, steps=STEPS):
 def one_device(request):
     make, loss_of, x, y = MODELS[request.param]
     flow.manual_seed(0)
-    return request.param, losses(Train(make(), loss_of), flow.tensor(x), flow.tensor(y))
+    return request.param, losses(TrainingGraph(make(), loss_of), flow.tensor(x), flow.tensor(y))
 
 
 @pytest.mark.parametrize("plan", [*PLANS, *ZERO])
@@ -50,7 +50,7 @@ def test_in_a_graph(world, one_device, plan):
     model = make()
     placement = spread(model, ranks, sbp)
     place = {"placement": placement, "sbp": inputs}
-    graph = Train(model, loss_of, ZERO.get(plan, 0))
+    graph = TrainingGraph(model, loss_of, ZERO.get(plan, 0))
     got = losses(graph, flow.tensor(x, **place), flow.tensor(y, **place))
     assert want[-1] < want[0]
     np.testing.assert_allclose(got, want, rtol=1e-6)

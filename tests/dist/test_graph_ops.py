@@ -14,7 +14,7 @@ from laws.test_spread import CALLS, TRAINED, arrays_of, assert_close_arrays, bui
 from .rank_graphs import Run, Single
 
 
-def check(op, e, backward):
+def assert_distributed_equals_single(op, e, backward):
     arrays, attrs = arrays_of(op, e)
     make = lambda: build(op, arrays, attrs, backward=backward)
     want = Single(make())(*arrays)
@@ -34,11 +34,11 @@ def check(op, e, backward):
 def test_values(case):
     op, example = case
     for e in sizes(op, example):
-        check(op, e, False)
+        assert_distributed_equals_single(op, e, False)
 
 
 @pytest.mark.parametrize("case", thin(TRAINED), ids=label)
 def test_gradients(case):
     op, example = case
     for e in sizes(op, example):
-        check(op, e, True)
+        assert_distributed_equals_single(op, e, True)

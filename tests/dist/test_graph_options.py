@@ -18,7 +18,7 @@ def four(world):
     world(4)
 
 
-def trained(sizes=(16, 32, 4), batch=8, **zero):
+def train_mlp_graph(sizes=(16, 32, 4), batch=8, **zero):
     """Train an MLP with broadcast parameters and a split batch in a graph; return the graph after one
     call.
     """
@@ -50,22 +50,22 @@ def test_the_stages_of_zero_move_the_documented_bytes():
     """Per parameter of n elements on k devices: stage 1 all-reduces the gradient and gathers, 2
     reduce-scatters it and gathers, 3 gathers once more for the backward pass.
     """
-    plain, _, want = trained()
+    plain, _, want = train_mlp_graph()
     found = {}
     for stage in (1, 2, 3):
-        graph, _, losses = trained(stage=stage, shard_min_size=1)
+        graph, _, losses = train_mlp_graph(stage=stage, shard_min_size=1)
         np.testing.assert_allclose(losses, want, rtol=1e-4)
         found[stage] = graph.bytes
     assert found[2] < found[1] and found[2] < found[3]
-    assert trained(shard_min_size=1)[0].bytes == found[2], "the default"
-    assert trained(mode=False, stage=1)[0].bytes == plain.bytes
+    assert train_mlp_graph(shard_min_size=1)[0].bytes == found[2], "the default"
+    assert train_mlp_graph(mode=False, stage=1)[0].bytes == plain.bytes
     weight, k = 4 * 16 * 32, 4
     assert found[1] - found[2] >= weight * (k - 1), "an all-reduce is a reduce-scatter and a gather"
 
 
 @pytest.mark.parametrize("least", [1, 32, 33, 128, 129, 512, 513, 1024])
 def test_zero_leaves_small_parameters_whole(least):
-    _, model, _ = trained(shard_min_size=least, stage=1)
+    _, model, _ = train_mlp_graph(shard_min_size=least, stage=1)
     for name, p in model.named_parameters():
         size = int(np.prod(p.shape))
         assert p.sbp == ((S0,) if size >= least and p.shape[0] >= 4 else (B,)), (name, size, least)

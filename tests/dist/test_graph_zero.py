@@ -9,15 +9,15 @@ from flowedu.distributed.zero import shard, zero
 from flowedu.show.ranks import of_programs
 
 from .rank_graphs import Run, Single, spec
-from .test_graph_lower import mlp, row, weights
+from .test_graph_lower import build_mlp_graph, draw_parameters, row
 
 SIZES = (64, 96, 6)
 
 
 def zero_run(k, stage, rule, place=row, at="B", batch=(8, 64), min_size=64):
     """Train a data-parallel MLP on k devices; stage 0: without ZeRO."""
-    params = weights(SIZES)
-    g, variables = mlp(params, batch, rule)
+    params = draw_parameters(SIZES)
+    g, variables = build_mlp_graph(params, batch, rule)
     whole = place(at, k)
     sources = {"x": row("S0", k), "t": row("S0", k)}
     alone = ()
@@ -30,7 +30,7 @@ def zero_run(k, stage, rule, place=row, at="B", batch=(8, 64), min_size=64):
     return Run(g, k, sources, variables, unshared=alone)
 
 
-def train(run, steps, batch=(8, 64)):
+def collect_losses(run, steps, batch=(8, 64)):
     rng = np.random.default_rng(1)
     losses = []
     for _ in range(steps):
@@ -42,17 +42,17 @@ def train(run, steps, batch=(8, 64)):
 @pytest.mark.parametrize("rule", ["sgd", "adam"])
 @pytest.mark.parametrize("k", [2, 4])
 def test_the_stages(k, rule):
-    g, variables = mlp(weights(SIZES), (8, 64), rule)
+    g, variables = build_mlp_graph(draw_parameters(SIZES), (8, 64), rule)
     alone = Single(g, variables)
-    want = train(alone, 6)
+    want = collect_losses(alone, 6)
     need, moved = [], []
     for stage in range(4):
         run = zero_run(k, stage, rule)
-        np.testing.assert_allclose(train(run, 6), want, rtol=2e-4, err_msg=f"stage {stage}")
+        np.testing.assert_allclose(collect_losses(run, 6), want, rtol=2e-4, err_msg=f"stage {stage}")
         for n in g.variables:
             np.testing.assert_allclose(run.variable(n), alone.variable(n), rtol=3e-4, atol=1e-5, err_msg=n)
         states = [n for n in g.variables if "-" in n]
-        memory = of_programs(run.programs, list(weights(SIZES)), states)
+        memory = of_programs(run.programs, list(draw_parameters(SIZES)), states)
         need.append(memory[0])
         moved.append(run.inferred.bytes)
         assert sum(r.sent for r in run.ranks.values()) == run.inferred.bytes

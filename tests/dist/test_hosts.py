@@ -7,7 +7,7 @@ import pytest
 
 from common import HANGS
 from dist import comm_laws
-from dist.ranks import command, environment, mpi, run
+from dist.ranks import command, environment, mpi, run_command
 
 
 def ip(*words):
@@ -55,8 +55,8 @@ def on_first(machines, folder, text, *options):
     first = next(iter(names))
     cmd = ["ip", "netns", "exec", names[first], *command("--hosts", ",".join(f"{a}:2" for a in names),
                                                          *options)]
-    return run([*cmd, str(folder / "script.py")], env=environment(HYDRA_LAUNCHER="ssh",
-                                                                  HYDRA_LAUNCHER_EXEC=str(shell)))
+    return run_command([*cmd, str(folder / "script.py")], env=environment(HYDRA_LAUNCHER="ssh",
+                                                                          HYDRA_LAUNCHER_EXEC=str(shell)))
 
 
 @mpi
@@ -91,6 +91,6 @@ def test_machines_started_by_hand(machines, tmp_path):
     other = subprocess.Popen(["ip", "netns", "exec", b, *words, "--node_rank", "1", script],
                              env=environment(),
                              stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=sys.stderr.fileno())
-    done = run(["ip", "netns", "exec", a, *words, "--node_rank", "0", script])
+    done = run_command(["ip", "netns", "exec", a, *words, "--node_rank", "0", script])
     assert (done.returncode, other.wait(HANGS)) == (0, 0), done.stderr
     assert sorted(done.stdout.splitlines()) == ["0 0", "1 1"]

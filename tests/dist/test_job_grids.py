@@ -33,7 +33,7 @@ def grid(hierarchy=GRID):
     return flow.scope.placement("cpu", f"0:0-{int(np.prod(hierarchy)) - 1}", hierarchy)
 
 
-def run(devices, body, *arrays, steps=4, **options):
+def run_steps(devices, body, *arrays, steps=4, **options):
     """Return the results of some steps, the variables afterwards, and the job."""
     flow.clear_default_session()
     flow.config.cpu_device_num(devices)
@@ -56,7 +56,7 @@ def rows(made, op=None):
 
 
 # ---- training
-def mlp(hierarchy, one, two, there, **how):
+def make_mlp_body(hierarchy, one, two, there, **how):
     """Return a body with two dense layers in these layouts. The batch size of 10 and the widths split
     unevenly.
     """
@@ -84,7 +84,7 @@ DATA = f32(10, 6), np.arange(10, dtype=np.int32) % 5
 
 @pytest.fixture(scope="module")
 def alone():
-    return run(1, mlp((1, 1), *[["B", "B"]] * 3), *DATA)
+    return run_steps(1, make_mlp_body((1, 1), *[["B", "B"]] * 3), *DATA)
 
 
 @pytest.mark.parametrize("there", PAIRS, ids=str)
@@ -92,7 +92,7 @@ def alone():
                                       (["S(0)", "S(1)"], ["S(1)", "B"])],
                          ids=str)
 def test_training_on_a_grid_equals_one_device(alone, there, one, two):
-    found = run(4, mlp(GRID, one, two, there), *DATA)
+    found = run_steps(4, make_mlp_body(GRID, one, two, there), *DATA)
     assert_close_runs(found, alone)
     assert any(r.place.hierarchy == GRID for r in rows(found[2], "matmul"))
 
@@ -104,7 +104,7 @@ MODES = [dict(grad_mode=m) for m in ("restore", "auto", "identity")] + [
 
 @pytest.mark.parametrize("how", MODES, ids=lambda d: "-".join(map(str, d.values())))
 def test_the_layout_of_the_gradient_changes_nothing_else(alone, how):
-    assert_close_runs(run(4, mlp(GRID, ["B", "S(0)"], ["B", "S(1)"], ["S(0)", "S(1)"], **how), *DATA), alone)
+    assert_close_runs(run_steps(4, make_mlp_body(GRID, ["B", "S(0)"], ["B", "S(1)"], ["S(0)", "S(1)"], **how), *DATA), alone)
 
 
 def test_the_layout_of_the_gradient():
@@ -121,7 +121,7 @@ def test_the_layout_of_the_gradient():
                 loss = flow.math.reduce_sum(flow.math.square(y), name="loss")
             flow.optimizer.SGD(constant_rate(0.1)).minimize(loss)
             return loss
-        made = run(4, body, x, steps=1)[2]
+        made = run_steps(4, body, x, steps=1)[2]
         found = rows(made, "parallel_cast")
         at = next(i for i, r in enumerate(found) if r.name == "gather")
         return [str(r.makes[0]) for r in found[at + 1:]]
@@ -151,7 +151,7 @@ def test_tensor_parallel_on_a_grid_moves_the_expected_bytes():
             y = flow.matmul(flow.math.tanh(flow.matmul(x, a, name="first")), b, name="second")
             return cast(y, parallel_distribution=["S(0)", "B"], name="sum")
 
-    found, _, made = run(4, body, x, steps=1, type="predict")
+    found, _, made = run_steps(4, body, x, steps=1, type="predict")
     np.testing.assert_allclose(found[0], np.tanh(x @ one) @ two, rtol=1e-4, atol=1e-5)
     by_name = {r.name: r for r in rows(made) if r.node is not None}
     assert by_name["first"].signature == "a=(S(0), B), b=(B, S(1)) -> y=(S(0), S(1))"
@@ -184,8 +184,8 @@ def test_lenet_on_a_grid():
         return body
 
     returns = tuple[tp.Numpy, tp.Numpy]
-    wanted = run(1, lenet((1, 1)), x, labels, returns=returns)
-    found = run(4, lenet(GRID), x, labels, returns=returns)
+    wanted = run_steps(1, lenet((1, 1)), x, labels, returns=returns)
+    found = run_steps(4, lenet(GRID), x, labels, returns=returns)
     for (a, b), (c, d) in zip(found[0], wanted[0], strict=True):
         np.testing.assert_allclose(a, c, rtol=1e-4)
         np.testing.assert_allclose(b, d, rtol=1e-3, atol=1e-4)
@@ -207,7 +207,7 @@ def test_the_innermost_hierarchy_is_used():
             c = flow.math.negative(b, name="c")
         return flow.math.square(c, name="d")
 
-    found, _, made = run(6, body, x, steps=1, type="predict")
+    found, _, made = run_steps(6, body, x, steps=1, type="predict")
     np.testing.assert_allclose(found[0], np.square(np.exp(np.maximum(x, 0))), rtol=1e-5)
     assert {r.name: r.place.hierarchy for r in rows(made) if r.name in "abcd" and r.node is not None} == {
         "a": (2, 3), "b": (3, 2), "c": (2, 3), "d": (6,)}
@@ -226,7 +226,7 @@ def test_grids_of_equally_many_devices_are_distinguished(sbp):
         return total
 
     grids = [(2, 3), (3, 2), (6, 1), (1, 6), (2, 2)]
-    found, _, made = run(6, body, x, steps=1, type="predict")
+    found, _, made = run_steps(6, body, x, steps=1, type="predict")
     np.testing.assert_allclose(found[0], 31 * np.exp(np.tanh(x)), rtol=1e-5)
     assert [r.place.hierarchy for r in rows(made, "exp")] == grids
     assert all(r.reads[0].sbp == r.makes[0].sbp == tuple(s.replace("(", "").replace(")", "") for s in sbp)
@@ -245,8 +245,8 @@ def test_the_default_placement_may_be_a_grid():
         flow.optimizer.SGD(constant_rate(0.1), grad_clipping=clip).minimize(loss)
         return loss
 
-    wanted = run(1, body, x)
-    found = run(4, body, x, config=config)
+    wanted = run_steps(1, body, x)
+    found = run_steps(4, body, x, config=config)
     assert_close_runs(found, wanted)
     assert {r.place.hierarchy for r in rows(found[2]) if r.node
             and r.reads} == {GRID}, "updates and clipping too"
@@ -273,7 +273,7 @@ def test_pipelines_of_grids_and_rows():
             return loss
         return f
 
-    assert_close_runs(run(8, body(8), x), run(1, body(1), x))
+    assert_close_runs(run_steps(8, body(8), x), run_steps(1, body(1), x))
 
 
 def test_micro_batches_on_a_grid():
@@ -292,7 +292,7 @@ def test_micro_batches_on_a_grid():
 
     config = flow.function_config()
     config.train.num_gradient_accumulation_steps(2)
-    assert_close_runs(run(4, body(GRID), x, config=config), run(1, body((1, 1)), x, config=config))
+    assert_close_runs(run_steps(4, body(GRID), x, config=config), run_steps(1, body((1, 1)), x, config=config))
 
 
 def test_a_variable_distribution_on_a_row():
@@ -307,7 +307,7 @@ def test_a_variable_distribution_on_a_row():
             a = flow.matmul(x, v)
         return a + flow.matmul(x, v, name="row")
 
-    found, _, made = run(4, body, x, steps=1, type="predict")
+    found, _, made = run_steps(4, body, x, steps=1, type="predict")
     np.testing.assert_allclose(found[0], 2 * x @ w, rtol=1e-4, atol=1e-5)
     assert next(r for r in rows(made) if r.name == "row").place.hierarchy == (4,)
 
@@ -374,13 +374,13 @@ def test_a_wrong_cache_key_is_detected(monkeypatch):
 
 
 # ---- errors
-def inside(check, devices=4, **options):
+def check_inside_job(check, devices=4, **options):
     """Run `check(x)` in the body of a job, on a 2x2 grid."""
     def body(x):
         with grid() if devices == 4 else grid((devices,)):
             check(x)
         return x
-    run(devices, body, f32(4, 6), steps=1, type="predict", **options)
+    run_steps(devices, body, f32(4, 6), steps=1, type="predict", **options)
 
 
 @pytest.mark.parametrize("given, words", [
@@ -399,7 +399,7 @@ def test_invalid_distributions(given, words):
         if given is not None:
             with refused(ArgumentError, "get_variable: parallel_distribution", *words, at=False):
                 flow.get_variable("w", (4, 6), initializer=constant(0), parallel_distribution=given)
-    inside(check)
+    check_inside_job(check)
 
 
 def test_a_variable_may_not_be_a_partial_sum():
@@ -407,7 +407,7 @@ def test_a_variable_may_not_be_a_partial_sum():
         with refused(ArgumentError, "get_variable: parallel_distribution", "['B', 'P']",
                      'a list of "B" or "S(axis)"', at=False):
             flow.get_variable("w", (4, 6), initializer=constant(0), parallel_distribution=["B", "P"])
-    inside(check)
+    check_inside_job(check)
 
 
 @pytest.mark.parametrize("hierarchy", [[2, 3], [], 4, [4.0], [0, 4], [-2, -2], "22", [True, 4]], ids=str)
@@ -417,7 +417,7 @@ def test_invalid_hierarchies(hierarchy):
                 grad_mode="manual", grad_parallel_distribution="B"))):
             with refused(CheckError, f"cast: {name}", "product is 4", repr(hierarchy), "(2, 2)", at=False):
                 cast(x, parallel_distribution="B", **others, **{name: hierarchy})
-    inside(check)
+    check_inside_job(check)
     with refused(AssertionError, "scope.placement: hierarchy", "product is 4", repr(hierarchy)):
         flow.scope.placement("cpu", "0:0-3", hierarchy)
 
@@ -430,7 +430,7 @@ def test_wrong_modes():
         for more in (dict(grad_parallel_hierarchy=[4]), dict(grad_parallel_distribution=["B", "B"])):
             with refused(ArgumentError, "given twice", 'grad_mode="manual"', at=False):
                 cast(x, parallel_distribution="B", **more)
-    inside(check)
+    check_inside_job(check)
 
 
 def test_casts_outside_of_jobs():
@@ -444,7 +444,7 @@ def test_casts_outside_of_jobs():
         with flow.scope.mirrored_view(), refused(UnsupportedError, "mirrored view", "consistent_view",
                                                  at=False):
             cast(x, [2, 2], ["S(0)", "B"])
-    inside(check)
+    check_inside_job(check)
 
 
 def test_parts_that_would_be_empty():
@@ -468,7 +468,7 @@ def test_casts_accept_strings_and_hints():
             seen.append(cast(x, parallel_distribution=wish).value.node.attrs)
         seen.append(cast(x, parallel_distribution="S(1)").value.node.attrs)
         assert cast(x, [4], "S(1)", "auto", name="mine").op_name == "mine"
-    inside(check)
+    check_inside_job(check)
     sbps = [dict(zip(HINT.attrs, a))["sbp"] for a in seen]
     assert sbps == [("S0", "B")] * 3 + [("S1", "S1")]
 
@@ -476,7 +476,7 @@ def test_casts_accept_strings_and_hints():
 def test_one_device_is_a_valid_grid():
     x = f32(4, 6)
     for sbp in itertools.product(["B", "S(0)", "P"], repeat=2):
-        found, _, made = run(1, lambda x, s=list(sbp): cast(x, [1, 1], s), x, steps=1, type="predict")
+        found, _, made = run_steps(1, lambda x, s=list(sbp): cast(x, [1, 1], s), x, steps=1, type="predict")
         np.testing.assert_array_equal(found[0], x)
         assert made.compiled.spread is None
 
@@ -489,6 +489,6 @@ def test_the_fix_for_missing_devices_states_the_needed_number(ids, needed):
             return flow.math.relu(x)
 
     with pytest.raises(JobBuildAndInferError, match="there is no device") as caught:
-        run(1, body, f32(4, 4), steps=1, type="predict")
+        run_steps(1, body, f32(4, 4), steps=1, type="predict")
     assert f"flow.config.cpu_device_num({needed})" in caught.value.fix
-    run(needed, body, f32(4, 4), steps=1, type="predict")
+    run_steps(needed, body, f32(4, 4), steps=1, type="predict")

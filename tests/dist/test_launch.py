@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from common import HANGS
-from dist.ranks import command, environment, has_mpi, launch, mpi, run
+from dist.ranks import command, environment, has_mpi, launch, mpi, run_command
 from flowedu.distributed import launch as launcher
 from flowedu.distributed import watcher
 from flowedu.distributed.deaths import LINUX, WATCHED, Deaths
@@ -81,7 +81,7 @@ def test_a_module(tmp_path, engine):
     (tmp_path / "package" / "__init__.py").write_text("")
     (tmp_path / "package" / "__main__.py").write_text("from . import other\n")
     (tmp_path / "package" / "other.py").write_text("print('other')\n")
-    done = run(command("--engine", engine, "--nproc_per_node", 2, "-m", "package"), cwd=tmp_path)
+    done = run_command(command("--engine", engine, "--nproc_per_node", 2, "-m", "package"), cwd=tmp_path)
     assert done.returncode == 0 and "other" in done.stdout, done.stderr
 
 
@@ -98,7 +98,7 @@ def test_diverging_threads_and_exit(tmp_path):
     """, 2, "--engine", "threads")
     assert said.code == 1 and said.err.count("CommError") == 1 and "rank 1 has finished" in said.err
     assert "script.py:9: flow.comm.all_reduce(x)" in said.err
-    done = run(command("--engine", "threads", "--nproc_per_node", 2, tmp_path / "script.py", "go"))
+    done = run_command(command("--engine", "threads", "--nproc_per_node", 2, tmp_path / "script.py", "go"))
     assert done.returncode == 5 and "[rank 1] exited with code 5" in done.stderr
 
 
@@ -114,7 +114,7 @@ def test_logs_and_a_program(tmp_path):
         folder = tmp_path / "logs" / f"local_rank_{r}"
         assert (folder / "stdout").read_text("utf-8") == f"hello {r} local_rank_{r}\n"
         assert "oh" in (folder / "stderr").read_text("utf-8")
-    done = run(command("--no_python", "--nproc_per_node", 2, "echo", "hi"))
+    done = run_command(command("--no_python", "--nproc_per_node", 2, "echo", "hi"))
     assert done.returncode == 0 and done.stdout == "hi\nhi\n"
 
 
@@ -173,7 +173,7 @@ def test_machines_started_by_hand(tmp_path, unused_port):
     words = ["--nnodes", 2, "--nproc_per_node", 2, "--master_port", unused_port]
     other = subprocess.Popen(command(*words, "--node_rank", 1, tmp_path / "script.py"), env=environment(),
                              stdin=subprocess.DEVNULL)
-    done = run(command(*words, "--node_rank", 0, tmp_path / "script.py"))
+    done = run_command(command(*words, "--node_rank", 0, tmp_path / "script.py"))
     assert (done.returncode, other.wait(HANGS)) == (0, 0), done.stderr
     assert sorted(done.stdout.splitlines()) == ["0 0 2 6", "1 0 2 6", "2 1 2 6", "3 1 2 6"]
 

@@ -64,7 +64,7 @@ class Mixed(nn.Graph):
         return self.op(x, self.make() if self.inside else self.held[0])
 
 
-def run(mode: str, op, make):
+def apply_with_local_operand(mode: str, op, make):
     """Compute op(global tensor, make()), eagerly or in a graph."""
     flow.distributed.set_virtual_devices(2)
     x = flow.ones(4, 4, placement=flow.placement("cpu", [0, 1]), sbp=flow.sbp.split(0))
@@ -82,7 +82,7 @@ MODES = ["eager", "graph", "made in build"]
                                                             [o for o in OPS if o != "add"])])
 def test_a_local_tensor_is_refused(mode, history, op):
     with pytest.raises(ArgumentError) as caught:
-        run(mode, OPS[op], HISTORIES[history])
+        apply_with_local_operand(mode, OPS[op], HISTORIES[history])
     text = str(caught.value)
     assert "inconsistent attributes" in text or "cannot be written into a global one" in text, text
     assert "to_global(" in caught.value.fix and "test_local_operands.py" in text, text
@@ -92,7 +92,7 @@ def test_a_local_tensor_is_refused(mode, history, op):
 @pytest.mark.parametrize("op", ["add", "mul", "where", "maximum", "compare", "add_"])
 @pytest.mark.parametrize("value", [2, 2.5, True])
 def test_python_numbers_combine_with_global_tensors(mode, op, value):
-    assert run(mode, OPS[op], lambda: value).is_global
+    assert apply_with_local_operand(mode, OPS[op], lambda: value).is_global
 
 
 # build converts tensors of creation functions; other local tensors must be converted before
@@ -101,7 +101,7 @@ def test_python_numbers_combine_with_global_tensors(mode, op, value):
 def test_the_fix_works(mode, history):
     def mixed(x, y):
         return x + y.to_global(placement=flow.placement("cpu", [0, 1]), sbp=flow.sbp.broadcast)
-    assert tuple(run(mode, mixed, HISTORIES[history]).shape) == (4, 4)
+    assert tuple(apply_with_local_operand(mode, mixed, HISTORIES[history]).shape) == (4, 4)
 
 
 def test_ranks_get_the_same_error():

@@ -22,7 +22,7 @@ LOSSES = {
 ROWS = (3, 4, 5)
 
 
-def values(n):
+def draw_batch(n):
     rng = np.random.default_rng(n)
     labels = rng.integers(0, 4, n)
     labels[0] = 2
@@ -30,7 +30,7 @@ def values(n):
 
 
 def one_device(name, n):
-    x, t, w = map(flow.tensor, values(n))
+    x, t, w = map(flow.tensor, draw_batch(n))
     x.requires_grad = True
     loss = LOSSES[name](x, t, w)
     loss.backward()
@@ -41,7 +41,7 @@ def two_devices(name):
     placement = flow.placement("cpu", [0, 1])
     found = []
     for n in ROWS:
-        x, t, w = (flow.tensor(a).to_global(placement, flow.sbp.broadcast) for a in values(n))
+        x, t, w = (flow.tensor(a).to_global(placement, flow.sbp.broadcast) for a in draw_batch(n))
         x, t = (a.to_global(placement, flow.sbp.split(0)).detach() for a in (x, t))
         x.requires_grad = True
         loss = LOSSES[name](x, t, w)

@@ -10,7 +10,7 @@ from .plans import MODELS, PLANS, spread
 STEPS = 20
 
 
-def train(model, loss_of, x, y, steps=STEPS):
+def train_model(model, loss_of, x, y, steps=STEPS):
     optimizer, losses = flow.optim.SGD(model.parameters(), lr=0.0005), []
     for _ in range(steps):
         loss = loss_of(model, x, y)
@@ -25,7 +25,7 @@ def train(model, loss_of, x, y, steps=STEPS):
 def one_device(request):
     make, loss_of, x, y = MODELS[request.param]
     flow.manual_seed(0)
-    return request.param, train(make(), loss_of, flow.tensor(x), flow.tensor(y))
+    return request.param, train_model(make(), loss_of, flow.tensor(x), flow.tensor(y))
 
 
 @pytest.mark.parametrize("plan", few(list(PLANS), lambda plan: plan == "hybrid"))
@@ -38,7 +38,7 @@ def test_eager(world, one_device, plan):
     model = make()
     placement = spread(model, ranks, sbp)
     place = {"placement": placement, "sbp": inputs}
-    got = train(model, loss_of, flow.tensor(x, **place), flow.tensor(y, **place))
+    got = train_model(model, loss_of, flow.tensor(x, **place), flow.tensor(y, **place))
     assert want[-1] < want[0]
     np.testing.assert_allclose(got, want, rtol=1e-6)
 

@@ -24,7 +24,7 @@ def devices(world):
         set_virtual_devices(2)
 
 
-def made(place=None):
+def make_training_objects(place=None):
     flow.manual_seed(1)
     model = nn.Sequential(nn.Linear(4, 6), nn.Tanh(), nn.Linear(6, 2))
     if place:
@@ -33,7 +33,7 @@ def made(place=None):
     return model, optimizer, ExponentialLR(optimizer, 0.8)
 
 
-def eagerly(model, optimizer, schedule, x, y):
+def step_eagerly(model, optimizer, schedule, x, y):
     ((model(x) - y) ** 2).mean().backward()
     optimizer.step()
     optimizer.zero_grad()
@@ -43,7 +43,7 @@ def eagerly(model, optimizer, schedule, x, y):
 @pytest.mark.parametrize("order", ["egege", "ggeeg"])
 def test_alternating_graph_and_eager_steps(order):
     place = flow.placement("cpu", [0, 1])
-    one, want = made(place), made()
+    one, want = make_training_objects(place), make_training_objects()
     x, y = (flow.tensor(a).to_global(place, S0) for a in (X, Y))
 
     class Train(nn.Graph):
@@ -59,8 +59,8 @@ def test_alternating_graph_and_eager_steps(order):
 
     g = Train()
     for mode in order:
-        eagerly(*one, x, y) if mode == "e" else g(x, y)
-        eagerly(*want, flow.tensor(X), flow.tensor(Y))
+        step_eagerly(*one, x, y) if mode == "e" else g(x, y)
+        step_eagerly(*want, flow.tensor(X), flow.tensor(Y))
     for a, b in zip(one[0].parameters(), want[0].parameters()):
         np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=1e-4, atol=1e-6)
     assert one[1].state_dict()["state"]["step"] == 5 == one[2].last_step
@@ -73,7 +73,7 @@ def test_alternating_graph_and_eager_steps(order):
 def test_zero_state_loaded_into_new_objects(stage):
     """ZeRO splits the optimizer state; a saved state is whole, and can be loaded into any layout."""
     place = flow.placement("cpu", [0, 1])
-    one, want = made(place), made()
+    one, want = make_training_objects(place), make_training_objects()
     x, y = (flow.tensor(a).to_global(place, S0) for a in (X, Y))
 
     def train(parts):
@@ -93,8 +93,8 @@ def test_zero_state_loaded_into_new_objects(stage):
     g = train(one)
     for _ in range(2):
         g(x, y)
-        eagerly(*want, flow.tensor(X), flow.tensor(Y))
-    new = made(place)
+        step_eagerly(*want, flow.tensor(X), flow.tensor(Y))
+    new = make_training_objects(place)
     for part, old in zip(new, one):
         part.load_state_dict(old.state_dict())
     for state in new[1].state.values():
@@ -102,7 +102,7 @@ def test_zero_state_loaded_into_new_objects(stage):
     h = train(new)
     for _ in range(2):
         h(x, y)
-        eagerly(*want, flow.tensor(X), flow.tensor(Y))
+        step_eagerly(*want, flow.tensor(X), flow.tensor(Y))
     for a, b in zip(new[0].parameters(), want[0].parameters()):
         np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=1e-4, atol=1e-6)
 

@@ -8,16 +8,16 @@ import flowedu as flow
 SHAPE = (256, 512)              # large: the kernel runs concurrently with other threads
 
 
-def drawn():
+def draw_random_tensors():
     flow.manual_seed(3)
     return [f.numpy() for _ in range(3) for f in (flow.rand(*SHAPE), flow.randn(*SHAPE),
                                                   flow.randint(0, 9, SHAPE))]
 
 
 def test_all_ranks_draw_the_same_as_a_single_one():
-    want = drawn()
+    want = draw_random_tensors()
     for _ in range(5):
-        for rank, got in enumerate(flow.distributed.spawn(drawn, 4)):
+        for rank, got in enumerate(flow.distributed.spawn(draw_random_tensors, 4)):
             for i, (a, b) in enumerate(zip(got, want)):
                 np.testing.assert_array_equal(a, b, err_msg=f"rank {rank}, draw {i}")
 

@@ -36,7 +36,7 @@ ROWS = [(1,), (2,), (3,), (4,)]
 GRIDS = [(2, 2), (2, 3), (3, 1), (1, 2), (2, 1, 2)]
 
 
-def check(op, arrays, attrs, want, way, hierarchy):
+def assert_local_calls_compute_call(op, arrays, attrs, want, way, hierarchy):
     """Assert that the local calls, run one by one, compute the call."""
     rng = np.random.default_rng(1)
     n = len(arrays)
@@ -71,7 +71,7 @@ def test_every_signature_is_sound(case):
                 if way.fault:
                     assert "element" in way.fault or "uneven" in way.fault
                 elif way.calls is not None:                      # None: the split is uneven
-                    check(op, arrays, attrs, want, way, hierarchy)
+                    assert_local_calls_compute_call(op, arrays, attrs, want, way, hierarchy)
 
 
 @given(st.sampled_from(CALLS), st.sampled_from(GRIDS), st.integers(0, 2 ** 31))
@@ -85,7 +85,7 @@ def test_signatures_on_other_grids_are_sound(case, hierarchy, seed):
         legal = [w for w in ways(op, specs_of(arrays), attrs, hierarchy) if drawable(arrays, w.signature)
                  and not w.mixed and not w.fault and w.calls is not None]
         for way in some(legal, 6, seed):
-            check(op, arrays, attrs, want, way, hierarchy)
+            assert_local_calls_compute_call(op, arrays, attrs, want, way, hierarchy)
 
 
 def test_signatures_are_missing_only_for_short_axes_or_uneven_splits():
@@ -167,4 +167,4 @@ def test_wrong_rows_are_detected():
     arrays, attrs = arrays_of(wrong, {"shapes": [(6, 4), (12,)]})
     way = next(w for w in ways(wrong, specs_of(arrays), attrs, (2,)) if w.signature[0] == ("S0",))
     with pytest.raises(AssertionError):
-        check(wrong, arrays, attrs, reference(wrong, arrays, attrs), way, (2,))
+        assert_local_calls_compute_call(wrong, arrays, attrs, reference(wrong, arrays, attrs), way, (2,))

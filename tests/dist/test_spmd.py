@@ -144,7 +144,7 @@ def test_ranks_outside_the_placement(on_ranks):
     on_ranks(program)
 
 
-def mlp():
+def make_mlp():
     flow.manual_seed(2)
     return flow.nn.Sequential(flow.nn.Linear(6, 8), flow.nn.Tanh(), flow.nn.Linear(8, 4))
 
@@ -153,7 +153,7 @@ RNG = np.random.default_rng(1)
 X, Y = RNG.standard_normal((8, 6)).astype(np.float32), RNG.integers(0, 4, 8)
 
 
-def trained(model, x, y, steps=5):
+def train_model(model, x, y, steps=5):
     optimizer, losses = flow.optim.Adam(model.parameters(), lr=0.05), []
     for _ in range(steps):
         loss = flow.nn.functional.cross_entropy(model(x), y)
@@ -166,15 +166,15 @@ def trained(model, x, y, steps=5):
 
 @pytest.mark.parametrize("kind", ["data", "model"])
 def test_training_equals_one_device(on_ranks, kind):
-    want = trained(mlp(), flow.tensor(X), flow.tensor(Y))
+    want = train_model(make_mlp(), flow.tensor(X), flow.tensor(Y))
 
     def program(rank, size):
-        model = mlp().to_global(everyone(), B)
+        model = make_mlp().to_global(everyone(), B)
         if kind == "model":  # columns of the first layer, rows of the second
             for p, sbp in zip(model.parameters(), (split(0), split(0), split(1), B)):
                 p.data = p.data.to_global(sbp=sbp)
         place = {"placement": everyone(), "sbp": split(0) if kind == "data" else B}
-        return trained(model, flow.tensor(X, **place), flow.tensor(Y, **place))
+        return train_model(model, flow.tensor(X, **place), flow.tensor(Y, **place))
     for losses in on_ranks(program):
         np.testing.assert_allclose(losses, want, rtol=1e-5)
 
@@ -183,7 +183,7 @@ def test_checkpoints_load_under_another_layout(on_ranks, tmp_path):
     # under the launcher, the ranks need one path: rank 0's
     def program(rank, size):
         path = current().comm(rank).all_gather_object(str(tmp_path))[0] + "/state"
-        model = mlp().to_global(everyone(), B)
+        model = make_mlp().to_global(everyone(), B)
         for p in model.parameters():
             p.data = p.data.to_global(sbp=split(0))
         optimizer = flow.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
@@ -194,7 +194,7 @@ def test_checkpoints_load_under_another_layout(on_ranks, tmp_path):
         assert state["epoch"] == 3
         weight = state["model"]["0.weight"]
         assert weight.placement == flow.placement("cpu", [size - 1]) and weight.sbp == (B,)
-        other = mlp().to_global(everyone(), B)
+        other = make_mlp().to_global(everyone(), B)
         other.load_state_dict(state["model"])
         again = flow.optim.SGD(other.parameters(), lr=0.1, momentum=0.9)
         again.load_state_dict(state["optimizer"])
@@ -204,7 +204,7 @@ def test_checkpoints_load_under_another_layout(on_ranks, tmp_path):
             np.testing.assert_array_equal(optimizer.state[p]["momentum_buf"].numpy(),
                                           again.state[q]["momentum_buf"].numpy())
         local = flow.load(path)["model"]
-        one = mlp()
+        one = make_mlp()
         one.load_state_dict(local)
         np.testing.assert_array_equal(one[0].weight.numpy(), weight.numpy())
     on_ranks(program)

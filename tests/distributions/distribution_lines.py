@@ -69,7 +69,7 @@ PAIRS = [                                                # arguments of kl_diver
 ]
 
 
-def made(line: str, module=flow, leaves: list | None = None):
+def make_distribution(line: str, module=flow, leaves: list | None = None):
     """Return the distribution of a line. With `leaves`, its tensors require gradients and are added there."""
     def t(x):
         y = module.tensor(np.asarray(x, np.float64), requires_grad=leaves is not None)

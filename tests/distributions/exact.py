@@ -91,7 +91,7 @@ def digamma(x: Decimal) -> Decimal:
     return total
 
 
-def slope(f, args: tuple, i: int) -> Decimal:
+def derivative(f, args: tuple, i: int) -> Decimal:
     """Return the derivative of f by its argument i, which is not 0."""
     h = D("1e-60")
     with localcontext(CONTEXT):

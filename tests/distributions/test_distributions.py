@@ -11,7 +11,7 @@ import pytest
 import flowedu as flow
 from flowedu.errors import FlowError, UnsupportedError
 
-from .distribution_lines import CONTINUOUS, DISCRETE, LINES, PAIRS, along, expectation, made, values_of
+from .distribution_lines import CONTINUOUS, DISCRETE, LINES, PAIRS, along, expectation, make_distribution, values_of
 
 D = flow.distributions
 NUMBERS = [*CONTINUOUS, *DISCRETE]
@@ -19,13 +19,13 @@ HEAVY = ("Cauchy", "StudentT(t(3", "Pareto")             # heavy tails, where qu
 INFINITE = ("d.Cauchy", "d.HalfCauchy")
 
 
-def close(got, want, rtol=1e-6, atol=1e-7):
+def assert_close(got, want, rtol=1e-6, atol=1e-7):
     np.testing.assert_allclose(got.detach().numpy(), want, rtol=rtol, atol=atol)
 
 
 @pytest.mark.parametrize("line", NUMBERS)
 def test_the_density_sums_to_one(line):
-    d = made(line)
+    d = make_distribution(line)
     np.testing.assert_allclose(expectation(d, line, lambda x, p: 1.0), np.ones(d.batch_shape),
                                rtol=1e-4 if "Laplace" in line else 1e-6)                  # it has a kink
 
@@ -45,30 +45,30 @@ NO_MOMENTS = ("d.TransformedDistribution", "d.RelaxedBernoulli", "d.Poisson", "d
 
 @pytest.mark.parametrize("line", [n for n in NUMBERS if not n.startswith("d.Categorical")])
 def test_moments_and_entropy_are_the_integrals(line):
-    d = made(line)
+    d = make_distribution(line)
     mean, variance, entropy = (known(d, n) for n in ("mean", "variance", "entropy"))
     assert all(v is not None for v in (mean, variance, entropy)) or line.startswith(NO_MOMENTS)
     loose = 1e-3 if any(h in line for h in HEAVY) else 1e-5 if "Laplace" in line else 1e-6
     if mean is not None and not line.startswith(INFINITE):
-        close(mean, expectation(d, line, lambda x, p: x), loose, loose)
-        close(variance, expectation(d, line, lambda x, p: (x - mean.detach().numpy()) ** 2),
-              0.02 if loose > 1e-4 else 1e-6)
-        close(d.stddev, np.sqrt(variance.detach().numpy()))
+        assert_close(mean, expectation(d, line, lambda x, p: x), loose, loose)
+        assert_close(variance, expectation(d, line, lambda x, p: (x - mean.detach().numpy()) ** 2),
+                     0.02 if loose > 1e-4 else 1e-6)
+        assert_close(d.stddev, np.sqrt(variance.detach().numpy()))
     if entropy is not None:
-        close(entropy, expectation(d, line, lambda x, p: -p))
-        close(d.perplexity(), np.exp(entropy.numpy()))
+        assert_close(entropy, expectation(d, line, lambda x, p: -p))
+        assert_close(d.perplexity(), np.exp(entropy.numpy()))
 
 
 @pytest.mark.parametrize("line", ["d.Cauchy(t(-0.5), t(0.7))", "d.HalfCauchy(t(0.8))", "d.StudentT(t(1.5))",
                                   "d.StudentT(t(0.5))", "d.Pareto(t(1.0), t(0.9))"])
 def test_moments_that_do_not_exist_are_infinite_or_nan(line):
-    d = made(line)
+    d = make_distribution(line)
     assert not np.isfinite(d.variance.item()) and ("StudentT(t(1.5" in line or not np.isfinite(d.mean.item()))
 
 
 @pytest.mark.parametrize("line", NUMBERS)
 def test_the_mode_has_the_largest_density(line):
-    d, (x, _) = made(line), values_of(line)
+    d, (x, _) = make_distribution(line), values_of(line)
     mode = known(d, "mode")
     if mode is None or bool(mode.isnan().any()):
         assert line.startswith((*NO_MOMENTS, "d.Uniform", "d.Beta"))
@@ -82,7 +82,7 @@ def test_the_mode_has_the_largest_density(line):
 
 @pytest.mark.parametrize("line", CONTINUOUS)
 def test_cdf_is_the_integral_and_icdf_its_inverse(line):
-    d, (x, w) = made(line), values_of(line)
+    d, (x, w) = make_distribution(line), values_of(line)
     try:
         p = d.cdf(along(d, x)).numpy()
     except UnsupportedError:
@@ -104,7 +104,7 @@ def test_cdf_is_the_integral_and_icdf_its_inverse(line):
 
 @pytest.mark.parametrize("line", DISCRETE)
 def test_enumerate_support_lists_all_values(line):
-    d = made(line)
+    d = make_distribution(line)
     if not d.has_enumerate_support:
         assert "Geometric" in line or "Poisson" in line
         with pytest.raises(UnsupportedError):
@@ -112,19 +112,19 @@ def test_enumerate_support_lists_all_values(line):
         return
     values = d.enumerate_support()
     assert values.shape == (DISCRETE[line] + 1, *d.batch_shape)
-    close(d.log_prob(values).exp().sum(0), np.ones(d.batch_shape))
+    assert_close(d.log_prob(values).exp().sum(0), np.ones(d.batch_shape))
     assert flow.equal(d.enumerate_support(expand=False).expand(values.shape), values)
 
 
 def test_multinomial_sums_over_all_counts():
-    d = made("d.Multinomial(4, t([0.2, 0.5, 0.3]))")
+    d = make_distribution("d.Multinomial(4, t([0.2, 0.5, 0.3]))")
     x = flow.tensor([[i, j, 4 - i - j] for i in range(5) for j in range(5 - i)]).double()
     logs = d.log_prob(x)
     p = logs.exp()
-    close(p.sum(), 1.0)
-    close(d.entropy(), -(p * logs).sum().item())
-    close(d.mean, (p.unsqueeze(-1) * x).sum(0).numpy())
-    close(d.variance, (p.unsqueeze(-1) * (x - d.mean).square()).sum(0).numpy())
+    assert_close(p.sum(), 1.0)
+    assert_close(d.entropy(), -(p * logs).sum().item())
+    assert_close(d.mean, (p.unsqueeze(-1) * x).sum(0).numpy())
+    assert_close(d.variance, (p.unsqueeze(-1) * (x - d.mean).square()).sum(0).numpy())
 
 
 COUNT = 20000
@@ -133,13 +133,13 @@ COUNT = 20000
 @pytest.mark.parametrize("line", LINES)
 def test_samples_have_the_moments_of_the_distribution(line):
     flow.manual_seed(3)
-    d = made(line)
+    d = make_distribution(line)
     x = d.sample((COUNT,))
     assert x.shape == (COUNT, *d.batch_shape, *d.event_shape) and not x.requires_grad
     assert d.support is None or bool(d.support.check(x).all())
     assert x.dtype is (flow.int64 if line.startswith("d.Categorical") else flow.float64)
     flow.manual_seed(3)
-    assert flow.equal(made(line).sample((COUNT,)), x)
+    assert flow.equal(make_distribution(line).sample((COUNT,)), x)
     if line.startswith("d.Categorical"):
         share = (x.unsqueeze(-1) == flow.arange(d.probs.shape[-1])).double().mean(0)
         np.testing.assert_allclose(share.numpy(), d.probs.numpy(), atol=5 / math.sqrt(COUNT))
@@ -159,7 +159,7 @@ def test_samples_have_the_moments_of_the_distribution(line):
 def test_samples_follow_the_cdf(line):
     """The Kolmogorov-Smirnov distance of n samples exceeds 2.2 / sqrt(n) with probability 1 / 8,000."""
     flow.manual_seed(4)
-    d, (x, w) = made(line), values_of(line)
+    d, (x, w) = make_distribution(line), values_of(line)
     mass = np.exp(d.log_prob(along(d, x)).numpy()) * w.reshape(-1, *(1,) * len(d.batch_shape))
     total, samples = mass.cumsum(0) - mass / 2, np.sort(d.sample((COUNT,)).numpy(), 0)
     for at in np.ndindex(*d.batch_shape):
@@ -170,13 +170,13 @@ def test_samples_follow_the_cdf(line):
 
 @pytest.mark.parametrize("p, q", PAIRS)
 def test_the_divergence_is_the_integral(p, q):
-    line, a, b = p, made(p), made(q)
+    line, a, b = p, make_distribution(p), make_distribution(q)
     x, w = values_of(line) if line in CONTINUOUS or line in DISCRETE else values_of(
         next(k for k in [*CONTINUOUS, *DISCRETE] if k.startswith(line.split("(")[0] + "(")))
     la, lb = (m.log_prob(along(m, x if "Uniform" not in line else x)).numpy() for m in (a, b))
     with np.errstate(all="ignore"):
         terms = np.exp(la) * w * (la - lb)
-    close(D.kl_divergence(a, b), np.where(np.exp(la) * w == 0, 0, terms).sum(0), 1e-4, 1e-7)
+    assert_close(D.kl_divergence(a, b), np.where(np.exp(la) * w == 0, 0, terms).sum(0), 1e-4, 1e-7)
     assert D.kl_divergence(a, a).abs().max().item() < 1e-9
 
 
@@ -184,12 +184,12 @@ def test_the_divergence_of_vectors_matches_samples():
     """The mean over the samples is within five of its standard errors."""
     flow.manual_seed(5)
     for p, q in ((D.Dirichlet(flow.tensor([1.5, 2.5, 3.0])), D.Dirichlet(flow.tensor([2.0, 1.0, 1.5]))),
-                 (made("d.MultivariateNormal(t([0.3, -1.0]), t([[2.0, 0.6], [0.6, 1.0]]))"),
-                  made("d.MultivariateNormal(t([0.0, 0.5]), scale_tril=t([[1.2, 0.0], [0.5, 0.8]]))")),
-                 (made("d.OneHotCategorical(t([0.2, 0.5, 0.3]))"),
-                  made("d.OneHotCategorical(t([0.4, 0.4, 0.2]))")),
-                 (made("d.Independent(d.Normal(t([0.3, 1.0]), t(0.7)), 1)"),
-                  made("d.Independent(d.Normal(t([0.0, 1.0]), t(1.0)), 1)"))):
+                 (make_distribution("d.MultivariateNormal(t([0.3, -1.0]), t([[2.0, 0.6], [0.6, 1.0]]))"),
+                  make_distribution("d.MultivariateNormal(t([0.0, 0.5]), scale_tril=t([[1.2, 0.0], [0.5, 0.8]]))")),
+                 (make_distribution("d.OneHotCategorical(t([0.2, 0.5, 0.3]))"),
+                  make_distribution("d.OneHotCategorical(t([0.4, 0.4, 0.2]))")),
+                 (make_distribution("d.Independent(d.Normal(t([0.3, 1.0]), t(0.7)), 1)"),
+                  make_distribution("d.Independent(d.Normal(t([0.0, 1.0]), t(1.0)), 1)"))):
         x = p.sample((COUNT,))
         off = p.log_prob(x) - q.log_prob(x)
         assert abs(off.mean() - D.kl_divergence(p, q)).item() < 5 * off.std().item() / math.sqrt(COUNT)
@@ -199,10 +199,10 @@ def test_the_divergence_of_vectors_matches_samples():
 
 
 # ---- gradients
-def slopes(line, f):
+def gradients_and_quotients(line, f):
     """Yield (gradient, difference quotient) of f(distribution) by each tensor, in a random direction."""
     leaves: list = []
-    y = f(made(line, leaves=leaves))
+    y = f(make_distribution(line, leaves=leaves))
     if not y.requires_grad:
         return
     y.backward()
@@ -226,30 +226,30 @@ def slopes(line, f):
 @pytest.mark.parametrize("line", LINES)
 def test_the_gradient_of_log_prob_and_entropy(line):
     flow.manual_seed(6)
-    x = made(line).sample((5,))
-    weights = flow.tensor(np.cos(np.arange(5.0))).reshape(5, *(1,) * len(made(line).batch_shape))
+    x = make_distribution(line).sample((5,))
+    weights = flow.tensor(np.cos(np.arange(5.0))).reshape(5, *(1,) * len(make_distribution(line).batch_shape))
     free = lambda d: setattr(d, "_validate_args", False) or d
-    for got, want in slopes(line, lambda d: (free(d).log_prob(x) * weights).sum()):
+    for got, want in gradients_and_quotients(line, lambda d: (free(d).log_prob(x) * weights).sum()):
         assert abs(got - want) <= 1e-6 * max(1.0, abs(want)), (got, want)
-    if known(made(line), "entropy") is not None:
-        for got, want in slopes(line, lambda d: d.entropy().sum()):
+    if known(make_distribution(line), "entropy") is not None:
+        for got, want in gradients_and_quotients(line, lambda d: d.entropy().sum()):
             assert abs(got - want) <= 1e-6 * max(1.0, abs(want)), (got, want)
 
 
 BY_REJECTION = ("Gamma", "Chi2", "Beta", "Dirichlet", "StudentT")
 
 
-@pytest.mark.parametrize("line", [n for n in LINES if made(n).has_rsample])
+@pytest.mark.parametrize("line", [n for n in LINES if make_distribution(n).has_rsample])
 def test_the_gradient_of_samples(line):
     if "StraightThrough" in line:
         leaves: list = []
-        d = made(line, leaves=leaves)
+        d = make_distribution(line, leaves=leaves)
         d.rsample().sum(0).mul(2).backward()
         assert d.rsample().requires_grad and d.rsample().sum(-1).item() == pytest.approx(1)
         return
     if any(n in line for n in BY_REJECTION):
         leaves = []
-        made(line, leaves=leaves).rsample((3,)).sum().backward()
+        make_distribution(line, leaves=leaves).rsample((3,)).sum().backward()
         assert all(x.grad is not None for x in leaves)
         return
 
@@ -258,7 +258,7 @@ def test_the_gradient_of_samples(line):
         y = d.rsample((3,))
         return (y * flow.tensor(np.cos(np.arange(y.numel())).reshape(y.shape))).sum()
 
-    for got, want in slopes(line, drawn):
+    for got, want in gradients_and_quotients(line, drawn):
         assert abs(got - want) <= 1e-6 * max(1.0, abs(want)), (got, want)
 
 
@@ -290,7 +290,7 @@ def test_the_gradient_of_a_gamma_variable(a):
 def test_the_gradient_of_samples_averages_to_that_of_the_mean(line, by, slope):
     flow.manual_seed(7)
     leaves: list = []
-    grad, = flow.grad(made(line, leaves=leaves).rsample((COUNT,)).mean(), [leaves[by]])
+    grad, = flow.grad(make_distribution(line, leaves=leaves).rsample((COUNT,)).mean(), [leaves[by]])
     assert abs(grad.item() - slope) < 0.03 * abs(slope)
 
 
@@ -305,7 +305,7 @@ def test_gamma_samples_have_a_gradient_of_the_rate():
 # ---- shapes
 @pytest.mark.parametrize("line", LINES)
 def test_expand_repeats_the_distribution(line):
-    d = made(line)
+    d = make_distribution(line)
     wide = d.expand((3, *d.batch_shape))
     assert (type(wide) is type(d) and wide.batch_shape == (3, *d.batch_shape)
             and wide.event_shape == d.event_shape)
@@ -337,7 +337,7 @@ class Drawn(flow.nn.Graph):
                                   "d.MultivariateNormal(t([0.3, -1.0]), t([[2.0, 0.6], [0.6, 1.0]]))"])
 def test_log_prob_and_samples_in_a_graph(line):
     leaves: list = []
-    d = made(line, leaves=leaves)
+    d = make_distribution(line, leaves=leaves)
     x = d.sample()
     graph = Drawn(line)
     p, drawn = graph(x, *[v.detach() for v in leaves])
@@ -374,7 +374,7 @@ REFUSED = {
 @pytest.mark.parametrize("line", REFUSED)
 def test_invalid_parameters_are_refused(line):
     with pytest.raises(FlowError, match=f"(?s){REFUSED[line]}.*expected.*got.*fix"):
-        made(line)
+        make_distribution(line)
 
 
 def test_validation_can_be_disabled():

@@ -11,7 +11,7 @@ import pytest
 import flowedu as flow
 from flowedu import mock
 
-from .distribution_lines import LINES, PAIRS, made
+from .distribution_lines import LINES, PAIRS, make_distribution
 
 
 def assert_close(got, want, rtol=1e-7):
@@ -24,7 +24,7 @@ def assert_close(got, want, rtol=1e-7):
 @pytest.mark.parametrize("line", [line for line in LINES if "Stack" not in line])
 def test_values_match_pytorch(line):
     torch = pytest.importorskip("torch")
-    a, b = made(line), made(line, torch)
+    a, b = make_distribution(line), make_distribution(line, torch)
     assert tuple(a.batch_shape) == tuple(b.batch_shape) and tuple(a.event_shape) == tuple(b.event_shape)
     assert a.has_rsample == b.has_rsample and a.has_enumerate_support == b.has_enumerate_support
     flow.manual_seed(9)
@@ -57,8 +57,8 @@ def test_values_match_pytorch(line):
 @pytest.mark.parametrize("p, q", PAIRS)
 def test_the_divergence_matches_pytorch(p, q):
     torch = pytest.importorskip("torch")
-    got = flow.distributions.kl_divergence(made(p), made(q))
-    assert_close(got, torch.distributions.kl_divergence(made(p, torch), made(q, torch)), 1e-6)
+    got = flow.distributions.kl_divergence(make_distribution(p), make_distribution(q))
+    assert_close(got, torch.distributions.kl_divergence(make_distribution(p, torch), make_distribution(q, torch)), 1e-6)
 
 
 @pytest.mark.torch
@@ -70,7 +70,7 @@ def test_the_divergence_matches_pytorch(p, q):
                                   "d.ComposeTransform([d.ExpTransform(), d.TanhTransform()])"])
 def test_the_repr_matches_pytorch(line):
     torch = pytest.importorskip("torch")
-    ours, theirs = repr(made(line)), repr(made(line, torch))
+    ours, theirs = repr(make_distribution(line)), repr(make_distribution(line, torch))
     plain = lambda text: text.replace("flowedu.", "torch.").replace("\n", "").replace(" ", "")
     assert plain(ours) == plain(theirs)
 
@@ -117,13 +117,13 @@ TRANSFORMS = ["ExpTransform()", "SigmoidTransform()", "TanhTransform()", "Softpl
 def test_transforms_match_pytorch(line):
     torch = pytest.importorskip("torch")
     x = np.random.default_rng(0).standard_normal((4, 3))
-    ours, theirs = made("d." + line), made("d." + line, torch)
+    ours, theirs = make_distribution("d." + line), make_distribution("d." + line, torch)
     a, b = flow.tensor(x), torch.tensor(x)
     assert_close(ours(a), theirs(b))
     assert_close(ours.inv(ours(a)), theirs.inv(theirs(b)))
     assert ours.bijective == theirs.bijective
     assert ours.domain.event_dim == theirs.domain.event_dim or "Stack" in line
-    assert ours == made("d." + line) or "Stack" in line or "Independent" in line or "Power" in line
+    assert ours == make_distribution("d." + line) or "Stack" in line or "Independent" in line or "Power" in line
     if ours.bijective:
         assert_close(ours.inv(ours(a)), b)
         assert_close(ours.log_abs_det_jacobian(a, ours(a)), theirs.log_abs_det_jacobian(b, theirs(b)))

@@ -152,7 +152,7 @@ def violations(row: tuple, value: float, gradients: list[float], exact_function,
     return wrong
 
 
-def check(f, exact_function, rows: list[tuple], lowest: float = -math.inf, slack: float = 0.0) -> None:
+def assert_precise(f, exact_function, rows: list[tuple], lowest: float = -math.inf, slack: float = 0.0) -> None:
     """Check a function of float32 tensors, and its gradients, against an exact function of floats."""
     rows = [tuple(rounded(x) for x in row) for row in rows]
     leaves = [flow.tensor(np.array(column, np.float32), requires_grad=True) for column in zip(*rows)]
@@ -184,14 +184,14 @@ def test_log_densities(name, every):
         distribution._validate_args = False
         return distribution.log_prob(x)
 
-    check(density, exact_function, rows[::every])
+    assert_precise(density, exact_function, rows[::every])
 
 
 @EVERY
 @pytest.mark.parametrize("name", ENTROPIES)
 def test_entropies(name, every):
     make, exact_function, rows = ENTROPIES[name]
-    check(lambda *parameters: make(*parameters).entropy(), exact_function, rows[::every])
+    assert_precise(lambda *parameters: make(*parameters).entropy(), exact_function, rows[::every])
 
 
 @EVERY
@@ -203,7 +203,7 @@ def test_divergences(name, every):
         half = len(parameters) // 2
         return d.kl_divergence(make(*parameters[:half]), make(*parameters[half:]))
 
-    check(divergence, exact_function, rows[::every], lowest=0.0)
+    assert_precise(divergence, exact_function, rows[::every], lowest=0.0)
 
 
 # ---- vectors
@@ -218,12 +218,12 @@ def test_dirichlet(a):
         return lambda *numbers: f(*(flow.stack(list(v), -1) for v in (numbers[:3], numbers[3:]) if v))
 
     # Gradients are sums of terms as large as the total concentration, which cancel.
-    check(split(lambda x, b: d.Dirichlet(b, validate_args=False).log_prob(x)), exact.dirichlet,
-          [(*x, *a) for x in SHARES], slack=sum(a) / 2 ** 50)
-    check(split(lambda b: d.Dirichlet(b).entropy()), exact.dirichlet_entropy, [a])
+    assert_precise(split(lambda x, b: d.Dirichlet(b, validate_args=False).log_prob(x)), exact.dirichlet,
+                   [(*x, *a) for x in SHARES], slack=sum(a) / 2 ** 50)
+    assert_precise(split(lambda b: d.Dirichlet(b).entropy()), exact.dirichlet_entropy, [a])
     others = [a, tuple(rounded(x * 1.001) for x in a), (a[1], a[0], a[2]), (a[0], a[1], rounded(a[2] * 1.5))]
-    check(split(lambda b, c: d.kl_divergence(d.Dirichlet(b), d.Dirichlet(c))), exact.dirichlet_kl,
-          [(*a, *b) for b in others], lowest=0.0)
+    assert_precise(split(lambda b, c: d.kl_divergence(d.Dirichlet(b), d.Dirichlet(c))), exact.dirichlet_kl,
+                   [(*a, *b) for b in others], lowest=0.0)
 
 
 @pytest.mark.parametrize("n", [0, 4, 1000, 10 ** 6, 10 ** 9])

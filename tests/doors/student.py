@@ -18,7 +18,7 @@ def handed_out(folder, upto=LAST):
     return tree.export(folder / "handout", upto, built=True).folder
 
 
-def inside(home, *arguments, **more):
+def run_in_home(home, *arguments, **more):
     env = {**os.environ, "PYTHONPATH": f"{home / 'src'}{os.pathsep}{home / 'course'}",
            "FLOWEDU_NUM_THREADS": "1"}
     env.pop("FLOWEDU_HOLES", None)
@@ -33,7 +33,7 @@ def learn(home, *lines):
     """Run `python -m flowedu_course LINE` for each line in one process; return [(exit status, output)]."""
     code = ("import sys; from flowedu_course import runner\n"
             "for line in sys.argv[1:]: print('====', runner.main(line.split()), flush=True)")
-    done = inside(home, "-c", code.replace("'====',", "'\\n====',"), *lines)
+    done = run_in_home(home, "-c", code.replace("'====',", "'\\n====',"), *lines)
     assert not done.stderr, done.stderr
     said = re.split(r"^==== (\d)\n", done.stdout, flags=re.MULTILINE)
     return [(int(code), text) for text, code in zip(said[::2], said[1::2])]
@@ -58,6 +58,6 @@ def answered(home, holes, right=(), folder="work"):
 def lessons(home, folder, *where):
     """Run a lesson with the answers of this folder to its end and return its output."""
     (home / folder).mkdir(exist_ok=True)
-    done = inside(home, "-m", "flowedu_course.lesson", *where, FLOWEDU_HOLES=folder, COLUMNS="200")
+    done = run_in_home(home, "-m", "flowedu_course.lesson", *where, FLOWEDU_HOLES=folder, COLUMNS="200")
     assert done.returncode == 0, done.stdout[-1500:] + done.stderr[-500:]
     return done.stdout

@@ -46,7 +46,7 @@ def wheel(folder: Path) -> Path:
     return found
 
 
-def names(file: Path) -> set[str]:
+def list_archive(file: Path) -> set[str]:
     with zipfile.ZipFile(file) as z:
         return {*z.namelist()}
 
@@ -100,7 +100,7 @@ def test_files_of_a_wheel(home):
     type hints.
     """
     file, = (home / "dist").glob("*.whl")
-    held = names(file)
+    held = list_archive(file)
     ours = {str(p.relative_to(home / "src")) for p in (home / "src").rglob("*.*") if p.is_file()
             and p.suffix not in (".so", ".pyc", ".pyx") and "egg-info" not in str(p)}
     assert (ours - held == set() and {"flowedu/py.typed", "flowedu-stubs/__init__.pyi",
@@ -138,4 +138,4 @@ def test_an_sdist_is_the_checkout_and_builds(home, tmp_path):
                              capture_output=True, check=True).stdout.split("\0")
     assert not {n for n in tracked if n and (ROOT / n).is_file() and not (folder / n).is_file()}
     first, = (home / "dist").glob("*.whl")
-    assert names(wheel(folder)) == names(first) and f"-{flow.__version__}-" in first.name
+    assert list_archive(wheel(folder)) == list_archive(first) and f"-{flow.__version__}-" in first.name

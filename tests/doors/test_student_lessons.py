@@ -5,7 +5,7 @@ import inspect
 import re
 
 import pytest
-from student import HOLES, LAST, answered, handed_out, inside, lessons
+from student import HOLES, LAST, answered, handed_out, lessons, run_in_home
 
 from common import few
 from flowedu_course import course
@@ -79,10 +79,10 @@ def test_a_half_written_file_does_not_end_a_lesson(whole):
         "\n\n")[0]
     there = {"FLOWEDU_HOLES": "typing", "FLOWEDU_HOLES_SKIP": "1", "COLUMNS": "200"}
     assert "FLOWEDU_HOLES_SKIP=1" in recipe
-    said = inside(whole, "-c", "from flowedu.swap import whose; print(whose())", **there).stdout
+    said = run_in_home(whole, "-c", "from flowedu.swap import whose; print(whose())", **there).stdout
     assert ("1.4" in said and "not 1.3_a_slice_is_a_view.py: SyntaxError" in said
             and "`make check EX=1.3`" in said)
-    done = inside(whole, "-m", "flowedu_course.lesson", "chapters/01_blob/README.md", **there)
+    done = run_in_home(whole, "-m", "flowedu_course.lesson", "chapters/01_blob/README.md", **there)
     assert done.returncode == 0 and "it needs exercise 1.3, which is open" in done.stdout
 
 
@@ -97,8 +97,8 @@ def demo_of(home, chapter, folder):
     (home / folder).mkdir(exist_ok=True)
     demo = f"chapters/{chapter.folder.name}/demo.py"
     small = ["--quick", "--threads", "1"] if '"--quick"' in (home / demo).read_text(encoding="utf-8") else []
-    return inside(home, demo, *small, "--out", str(home / "build" / chapter.folder.name),
-                  FLOWEDU_HOLES=folder)
+    return run_in_home(home, demo, *small, "--out", str(home / "build" / chapter.folder.name),
+                       FLOWEDU_HOLES=folder)
 
 
 @pytest.mark.parametrize("chapter", few([c for c in course.chapters() if c.number < 8],

@@ -6,7 +6,7 @@ import re
 import shutil
 
 import pytest
-from student import HOLES, LAST, answered, handed_out, inside, learn
+from student import HOLES, LAST, answered, handed_out, learn, run_in_home
 
 from common import few
 from flowedu_course import course, kernels
@@ -26,7 +26,7 @@ def judged(home, ids, folder="work"):
             "print(json.dumps({h.id: vars(judge.judged(h, Path(sys.argv[1], h.file).resolve())) for h in "
             "holes}))")
     simulated = {"FLOWEDU_CUDA": "sim"} if any(course.find(i).file.endswith(".cu") for i in ids) else {}
-    done = inside(home, "-c", code, folder, *ids, **simulated)
+    done = run_in_home(home, "-c", code, folder, *ids, **simulated)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout.splitlines()[-1])
 
@@ -199,8 +199,8 @@ def test_answers_replace_every_stub(whole):
     answered(whole, [h for h in HOLES if h.kind != "kernel"], folder="answers")
     held = f"HELD = {sorted({h.module for h in HOLES if h.kind != 'kernel'})}"
     (whole / "empty").mkdir(exist_ok=True)
-    assert "your turn" in inside(whole, "-c", held + STUBS_LEFT, FLOWEDU_HOLES="empty").stdout
-    assert inside(whole, "-c", held + STUBS_LEFT, FLOWEDU_HOLES="answers").stdout == ""
+    assert "your turn" in run_in_home(whole, "-c", held + STUBS_LEFT, FLOWEDU_HOLES="empty").stdout
+    assert run_in_home(whole, "-c", held + STUBS_LEFT, FLOWEDU_HOLES="answers").stdout == ""
 
 
 @pytest.mark.slow
@@ -243,7 +243,7 @@ def test_a_milestone_runs_on_right_answers(whole, chapter):
         right = [h.id for h in {*some, *(course.find(i) for h in needs for i in h.needs)}]
         there = answered(whole, [*needs, *map(course.find, right)], right=right,
                          folder=f"milestone-{chapter.number}")
-        done = inside(whole, "-m", "flowedu_course", "milestone", str(chapter.number), *there.split())
+        done = run_in_home(whole, "-m", "flowedu_course", "milestone", str(chapter.number), *there.split())
         told = not some and re.search(r"the program also needs exercise \d\.\d+, which is open", done.stdout)
         assert done.returncode == 0 or told, done
     assert done.returncode == 0

@@ -15,7 +15,7 @@ sgd = flow.optim.SGD(net.parameters(), lr=0.1)
 """
 
 
-def graph(body: str, init: str = "", call: str = "x") -> str:
+def graph_program(body: str, init: str = "", call: str = "x") -> str:
     """Return a program that calls an nn.Graph whose build is `body`."""
     lines = ["class G(nn.Graph):", "    def __init__(self):", "        super().__init__()",
              "        self.net = net"]
@@ -198,20 +198,20 @@ GRAPHS = [
     ("class G(nn.Graph):\n    def __init__(self):\n        self.net = net\nG()", "FlowError",
      "super().__init__()"),
     ("class G(nn.Graph):\n    pass\nG()(x)", "FlowError", "build"),
-    (graph("return self.net(x)", call="flow.ones(2, 5)"), "ShapeError", "linear 3 5"),
+    (graph_program("return self.net(x)", call="flow.ones(2, 5)"), "ShapeError", "linear 3 5"),
     ("class G(nn.Graph):\n    def build(self, x):\n        return x * 2\ng = G()\ng(x)\ng(x.double())",
      "FlowError", "float32 float64"),
     ("class G(nn.Graph):\n    def build(self, x):\n        return x * 2\ng = G()\ng(x)\ng(flow.ones(5, 3))",
      "FlowError", "(2, 3) (5, 3)"),
-    (graph("return 3"), "FlowError", "build int flow.tensor(value)"),
-    (graph("return self.net(x).sum()", "self.add_optimizer(sgd)"), "FlowError", "backward()"),
-    (graph("y = self.net(x).sum(); y.backward(); return y"), "FlowError", "add_optimizer"),
-    (graph("y = self.net(x); y.backward(); return y", "self.add_optimizer(sgd)"), "FlowError",
+    (graph_program("return 3"), "FlowError", "build int flow.tensor(value)"),
+    (graph_program("return self.net(x).sum()", "self.add_optimizer(sgd)"), "FlowError", "backward()"),
+    (graph_program("y = self.net(x).sum(); y.backward(); return y"), "FlowError", "add_optimizer"),
+    (graph_program("y = self.net(x); y.backward(); return y", "self.add_optimizer(sgd)"), "FlowError",
      "scalar .sum()"),
-    (graph("return self.net(x).item()"), "LazyTensorError", "item"),
-    (graph("print(x.numpy()); return x"), "LazyTensorError", "numpy"),
+    (graph_program("return self.net(x).item()"), "LazyTensorError", "item"),
+    (graph_program("print(x.numpy()); return x"), "LazyTensorError", "numpy"),
     ("nn.Graph()(x)", "FlowError", "build"),
-    (graph("return x", "self.add_optimizer(net)"), "FlowError", "optimizer"),
+    (graph_program("return x", "self.add_optimizer(net)"), "FlowError", "optimizer"),
 ]
 
 GLOBAL = [

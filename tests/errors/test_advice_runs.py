@@ -50,7 +50,7 @@ def pieces(text: str) -> list[str]:
     return found
 
 
-def refused(program: str) -> tuple[Exception, dict]:
+def run_mistake(program: str) -> tuple[Exception, dict]:
     """Return the exception of the last statement, and the program's names at that time."""
     known: dict = {"__name__": "mistake"}
     exec(SETUP, known)
@@ -76,7 +76,7 @@ def follow(piece: str, known: dict) -> None:
 @pytest.mark.parametrize("program", [row[0] for row in ROWS])
 @pytest.mark.filterwarnings("ignore")
 def test_recommended_code_runs(program):
-    e, known = refused(program)
+    e, known = run_mistake(program)
     for piece in pieces(e.fix):
         if not any(place in piece or piece in place for place in ON_DEVICE):
             try:
@@ -94,11 +94,11 @@ def test_extracted_expressions_are_complete():
                         ("loss.backward() in build, or flow.where(x > 0, a, b) there",
                          ["loss.backward()", "flow.where(x > 0, a, b)"])):
         assert pieces(text) == found
-    assert sum(bool(pieces(refused(row[0])[0].fix)) for row in ROWS[:40]) > 10
+    assert sum(bool(pieces(run_mistake(row[0])[0].fix)) for row in ROWS[:40]) > 10
 
 
 def test_exceptions_in_recommended_code_are_detected():
-    _, known = refused("net(x.int())")
+    _, known = run_mistake("net(x.int())")
     for wrong in ("model.to(flow.int32)", "flow.tensr([1])", "flow.tensor(nothing)", "nn.Linear(5)"):
         with pytest.raises((FlowError, AttributeError, NameError, TypeError)):
             follow(wrong, known)
@@ -109,7 +109,7 @@ HOMES = {"flow": flow, "nn.functional": flow.nn.functional, "Tensor": flow.Tenso
          "nn.init": flow.nn.init, "math": flow.math}
 
 
-def parameters():
+def public_parameters():
     for home, module in HOMES.items():
         for name in dir(module):
             if name[0] == "_":
@@ -122,13 +122,13 @@ def parameters():
 
 def test_most_parameters_are_described():
     """Only a few of thousands of parameters refer to the docstring of their function, which must exist."""
-    silent = [(name, p.name) for name, p in parameters() if not of_type(p)]
-    assert len([*parameters()]) > 2500 and len(silent) < 200, silent
+    silent = [(name, p.name) for name, p in public_parameters() if not of_type(p)]
+    assert len([*public_parameters()]) > 2500 and len(silent) < 200, silent
     assert not [p for _, p in silent if p in ("dim", "dtype", "device", "axis", "name", "generator",
                                               "fill_value")]
 
 
 def test_descriptions_name_existing_functions():
-    for _, p in parameters():
+    for _, p in public_parameters():
         for dotted in re.findall(r"\bflow(?:\.\w+)+", of_type(p)):
             eval(dotted, {"flow": flow})

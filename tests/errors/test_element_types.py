@@ -13,15 +13,15 @@ from flowedu.core.ops.record import Kernel, Meaning
 from flowedu.core.values.dtype import BY_CODE, dtype, dtypes, float32
 from flowedu.core.values.spec import Spec
 from flowedu.errors import DTypeError, FlowError
-from laws.calls import attributes, cases, input_name, label, thin, types_of, values
+from laws.calls import attributes, cases, draw_values, input_name, label, thin, types_of
 
 CALLS = cases(lambda op: op.examples or op.elementwise)
 NAMES = re.compile(rf"(?<!a )\b({'|'.join(d.name for d in dtypes())})\b")
 
 
-def call(op, example, t: dtype):
+def call_with_dtype(op, example, t: dtype):
     """Return the example with dtype t for every float input, or else for the attribute dtype."""
-    arrays = [values(op.domain.get(input_name(op, i), "any"), s, a, np.random.default_rng(1), i)
+    arrays = [draw_values(op.domain.get(input_name(op, i), "any"), s, a, np.random.default_rng(1), i)
               for i, (s, a) in enumerate(zip(example["shapes"], types_of(op, example, np.float32)))]
     xs = [flow.tensor(a).to(t) if a.dtype == np.float32 else flow.tensor(a) for a in arrays]
     return op.call(tuple(xs), attributes_of(op, example, t, arrays))
@@ -60,7 +60,7 @@ def refusals(again):
 @pytest.mark.parametrize("case", thin(CALLS), ids=label)
 def test_expected_dtypes_work(case):
     op, example = case
-    again = lambda t: call(op, example, t)
+    again = lambda t: call_with_dtype(op, example, t)
     for t, e in refusals(again):
         judge(e, again, t)
 

@@ -17,7 +17,17 @@ from common import constant_rate, f32, fresh_session, job, refused, run  # noqa:
 from flowedu.core.values.dtype import as_dtype
 from flowedu.core.values.spec import Spec
 from flowedu.errors import CheckError, FlowError, KernelError
-from laws.calls import attributes, cases, close, input_name, label, reference, thin, types_of, values
+from laws.calls import (
+    assert_equal_up_to_rounding,
+    attributes,
+    cases,
+    draw_arrays,
+    draw_values,
+    input_name,
+    label,
+    reference,
+    thin,
+)
 
 PACKAGE = Path(flow.__file__).parent
 CALLS = cases(lambda op: op.examples or op.elementwise)        # updates have no examples: see below
@@ -66,18 +76,17 @@ def judge(op, arrays, attrs):
             np.testing.assert_allclose(y.astype(float), w.astype(float), rtol=2e-3, atol=2e-3)
         # an empty mean is NaN or 0
         elif not op.random and w.dtype == y.dtype and all(a.size for a in arrays):
-            close(y, w, np.float32, 10.0)
+            assert_equal_up_to_rounding(y, w, np.float32, 10.0)
     return kind
 
 
 def example_arrays(op, example):
     rng = np.random.default_rng(1)
-    return [values(op.domain.get(input_name(op, i), "any"), s, t, rng, i)
-            for i, (s, t) in enumerate(zip(example["shapes"], types_of(op, example, np.float32)))]
+    return draw_arrays(op, example, np.float32, rng)
 
 
 def resized(op, a, shape, i):
-    return values(op.domain.get(input_name(op, i), "any"), shape, a.dtype, np.random.default_rng(2), i)
+    return draw_values(op.domain.get(input_name(op, i), "any"), shape, a.dtype, np.random.default_rng(2), i)
 
 
 @pytest.mark.parametrize("case", thin(CALLS), ids=label)

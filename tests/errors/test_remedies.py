@@ -106,7 +106,7 @@ def test_every_name_exists():
     assert not wrong, "\n".join(wrong)
 
 
-def parameters(f) -> set[str] | None:
+def argument_names(f) -> set[str] | None:
     """Return the names of the arguments, or None if any name is accepted."""
     try:
         both = ([f] if not isinstance(f, PublicFunction) or f.choice is None
@@ -122,7 +122,7 @@ def test_every_keyword_of_a_call_exists():
     for where, text in remedies():
         for m in re.finditer(DOTTED.pattern + r"\(([^()]*(?:\([^()]*\)[^()]*)*)\)", text):
             name, inside = m[0].partition("(")[0], re.sub(r"\([^()]*\)", "", m[1])
-            known = parameters(looked_up(name))
+            known = argument_names(looked_up(name))
             for word in re.findall(r"(?<![\w.\"'])([a-z_A-Z]\w*)=(?!=)", inside):
                 seen += 1
                 if known is not None and word not in known:

@@ -17,11 +17,11 @@ BUFFERS = st.lists(st.tuples(st.integers(0, 5000), st.integers(0, 20), st.intege
                    max_size=60)
 
 
-def made(lifetimes) -> list[Buffer]:
+def make_buffers(lifetimes) -> list[Buffer]:
     return [Buffer(str(i), kind, n, first=a, last=a + d) for i, (n, a, d, kind) in enumerate(lifetimes)]
 
 
-def check(buffers: list[Buffer], size: int) -> None:
+def assert_no_overlap(buffers: list[Buffer], size: int) -> None:
     """Check that buffers alive at the same step do not overlap and that all are inside the arena."""
     inside = sorted((b for b in buffers if b.in_arena), key=lambda b: b.offset)
     assert all(b.offset == -1 for b in buffers if not b.in_arena)
@@ -36,35 +36,35 @@ def check(buffers: list[Buffer], size: int) -> None:
 
 @given(BUFFERS)
 def test_offsets_match_the_course(lifetimes):
-    mine, theirs = made(lifetimes), made(lifetimes)
+    mine, theirs = make_buffers(lifetimes), make_buffers(lifetimes)
     assert place(mine) == memory.place(theirs)
     assert [b.offset for b in mine] == [b.offset for b in theirs]
 
 
 @given(BUFFERS, st.integers(0, 20))
 def test_plans_are_valid_when_the_budget_is_used_up(lifetimes, budget):
-    buffers = made(lifetimes)
+    buffers = make_buffers(lifetimes)
     size = place(buffers, budget)
-    check(buffers, size)
+    assert_no_overlap(buffers, size)
     assert size >= lower_bound(buffers, 41)
 
 
 def training(n: int, rng: random.Random) -> list[Buffer]:
     """Return the buffers that n layers store for the backward pass, and their gradients."""
     sizes = [rng.choice([64, 4096, 4096, 10_000, 1 << 20]) for _ in range(n)]
-    return made([(size, i, 2 * (n - i), "temp") for i, size in enumerate(sizes)] +
-                [(size, 2 * n - i, 1, "temp") for i, size in enumerate(sizes)])
+    return make_buffers([(size, i, 2 * (n - i), "temp") for i, size in enumerate(sizes)] +
+                        [(size, 2 * n - i, 1, "temp") for i, size in enumerate(sizes)])
 
 
 def in_turn(n: int, rng: random.Random) -> list[Buffer]:
     """Return n buffers, each of which is read by the next step only."""
-    return made([(4096 * rng.randint(1, 3), i, 1, "temp") for i in range(n)])
+    return make_buffers([(4096 * rng.randint(1, 3), i, 1, "temp") for i in range(n)])
 
 
 def mixed(n: int, rng: random.Random) -> list[Buffer]:
-    return made([(rng.choice([64, 1000, 4096, 100_000]) * rng.randint(1, 6), rng.randint(0, n),
-                  rng.randint(0, 30), "temp")
-                 for _ in range(n)])
+    return make_buffers([(rng.choice([64, 1000, 4096, 100_000]) * rng.randint(1, 6), rng.randint(0, n),
+                          rng.randint(0, 30), "temp")
+                         for _ in range(n)])
 
 
 @pytest.mark.parametrize("many", [training, in_turn, mixed], ids=lambda f: f.__name__)
@@ -74,12 +74,12 @@ def test_large_plans_are_nearly_optimal(many):
     bound = lower_bound(buffers, 5000)
     for budget in (2000, 200, 10, 0):
         size = place(buffers, budget)
-        check(buffers, size)
+        assert_no_overlap(buffers, size)
         assert size <= 1.35 * bound, budget
 
 
 def test_an_answer_to_the_exercise_replaces_the_library_function():
-    buffers = made([(64, 0, 1, "temp"), (64, 5, 1, "temp")])
+    buffers = make_buffers([(64, 0, 1, "temp"), (64, 5, 1, "temp")])
 
     def mine(buffers):
         for i, b in enumerate(buffers):

@@ -13,7 +13,7 @@ import flowedu as flow
 from flowedu import nn
 from flowedu.core.sbp.signature import signatures
 from flowedu.ops import REGISTRY
-from graph.making import graph
+from graph.making import make_graph
 
 OP = REGISTRY["inverted_residual"]
 sizes = st.tuples(st.integers(1, 3), st.integers(3, 17), st.integers(3, 17) | st.just(60), st.integers(1, 20),
@@ -120,7 +120,7 @@ def test_inference_graphs_use_the_block(kind, wanted):
     block.eval()
     want = block(x).detach().numpy()
 
-    predict = graph(lambda self, x: self.block(x), block=block)
+    predict = make_graph(lambda self, x: self.block(x), block=block)
     got = predict(x).numpy()
     found = [n.attrs[OP.attr_index["residual"]] for n in predict._compiled.graph.nodes if n.op is OP]
     assert found == wanted
@@ -147,7 +147,7 @@ def test_a_returned_intermediate_value_is_computed(shown, wanted):
         values = dict(expanded=y, filtered=z, projected=w, sum=w + x)
         return values["sum"], values[shown]
 
-    predict = graph(build, block=block)
+    predict = make_graph(build, block=block)
     got = predict(x)
     assert [n.attrs[OP.attr_index["residual"]] for n in predict._compiled.graph.nodes if n.op is OP] == wanted
     for a, b in zip(got, build(SimpleNamespace(block=block), x)):
@@ -163,7 +163,7 @@ def test_no_convolution_belongs_to_two_blocks():
     depthwise = lambda: (nn.Conv2d(32, 32, 3, padding=1, groups=32, bias=False), *norm())
     one = lambda: (nn.Conv2d(32, 32, 1, bias=False), *norm())
     net = nn.Sequential(*one(), *depthwise(), *one(), *depthwise(), *one(), *depthwise(), *one()).eval()
-    predict, x = graph(lambda self, x: self.net(x), net=net), flow.randn(4, 32, 28, 28)
+    predict, x = make_graph(lambda self, x: self.net(x), net=net), flow.randn(4, 32, 28, 28)
     np.testing.assert_allclose(predict(x).numpy(), net(x).detach().numpy(), rtol=1e-4, atol=1e-5)
     ops = [n.op.name for n in predict._compiled.graph.nodes]
     convolutions = 3 * ops.count("inverted_residual") + ops.count("conv2d_last_norm")

@@ -22,7 +22,7 @@ IMAGES = ("norm_clip", "layout", "fold_norm")
 
 
 # complete networks
-def network(x, training):
+def build_network(x, training):
     """Build a network with all patterns of the passes: stem, depthwise of both strides, 1x1, residual, relu,
     relu6, bias, and mean.
     """
@@ -46,7 +46,7 @@ def network(x, training):
     return logits, middle
 
 
-def train(off=()):
+def train_without_passes(off=()):
     """Return (the plan's report, the values fetched in each step, the variables afterwards)."""
     flow.clear_default_session()
     flow.random.seed(3)
@@ -56,7 +56,7 @@ def train(off=()):
     @flow.global_function("train", config)
     def job(x: tp.Numpy.Placeholder((4, 3, 12, 10)),
             y: tp.Numpy.Placeholder((4,), flow.int32)) -> tuple[tp.Numpy, tp.Numpy]:
-        logits, middle = network(x, True)
+        logits, middle = build_network(x, True)
         loss = flow.nn.sparse_softmax_cross_entropy_with_logits(y, logits)
         flow.optimizer.SGD(constant_rate(0.05), momentum=0.9).minimize(loss)
         return loss, middle
@@ -74,7 +74,7 @@ def predict(off=()):
 
     @flow.global_function("predict", config)
     def job(x: tp.Numpy.Placeholder((4, 3, 12, 10))) -> tuple[tp.Numpy, tp.Numpy]:
-        return network(x, False)
+        return build_network(x, False)
 
     out = job(f32(4, 3, 12, 10))
     return [s.entry.op.name for s in job.plan.steps], out
@@ -83,9 +83,9 @@ def predict(off=()):
 @pytest.mark.parametrize("off", [("norm_clip",), ("layout",), ("layout", "norm_clip"),
                                  (*IMAGES, "fuse", "inplace", "reuse")], ids="-".join)
 def test_training_does_not_depend_on_the_passes(off):
-    report, ops, steps, values = train()
+    report, ops, steps, values = train_without_passes()
     assert "conv2d_last" in ops and "batch_norm_clip_grad" in ops and "conv2d" not in ops, report
-    _, plain_ops, plain_steps, plain_values = train(off)
+    _, plain_ops, plain_steps, plain_values = train_without_passes(off)
     assert ("conv2d_last" in plain_ops) == ("layout" not in off)
     assert ("batch_norm_clip" in plain_ops) == ("norm_clip" not in off)
     for step, (ours, theirs) in enumerate(zip(steps, plain_steps)):
@@ -106,7 +106,7 @@ def test_inference_does_not_depend_on_the_passes(off):
 
 
 def test_the_report_lists_the_changes():
-    report, *_ = train()
+    report, *_ = train_without_passes()
     said = {line.split()[0]: line for line in report}
     assert "3 batch norms clip their result, 3 gradients with them" in said["norm_clip"]
     assert "run channels last, 2 changes of layout" in said["layout"]  # the argument and the returned image
@@ -246,7 +246,7 @@ def test_a_profile_reports_times_and_does_not_train():
 
     @flow.global_function("train")
     def job(x: tp.Numpy.Placeholder((4, 3, 12, 10)), y: tp.Numpy.Placeholder((4,), flow.int32)) -> tp.Numpy:
-        loss = flow.nn.sparse_softmax_cross_entropy_with_logits(y, network(x, True)[0])
+        loss = flow.nn.sparse_softmax_cross_entropy_with_logits(y, build_network(x, True)[0])
         flow.optimizer.SGD(constant_rate(0.05)).minimize(loss)
         return loss
 

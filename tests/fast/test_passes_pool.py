@@ -12,12 +12,12 @@ from flowedu.core.graph.backward import gradients
 from flowedu.core.graph.ir import Graph
 from flowedu.core.graph.passes import run_passes
 from flowedu.core.values.spec import Spec
-from laws.graphs import run_graph
+from laws.graphs import op_names, run_graph
 
 R = flow.ops.REGISTRY
 
 
-def network(shape, window, stride, pad, bias=True, backward=True, also=()):
+def build_pooled_graph(shape, window, stride, pad, bias=True, backward=True, also=()):
     """Build x -> bias_add -> relu -> max_pool with the outputs sum of squares, pooled values, gradients of x
     and b, and `also`.
     """
@@ -34,12 +34,8 @@ def network(shape, window, stride, pad, bias=True, backward=True, also=()):
     return g
 
 
-def names(graph):
-    return [n.op.name for n in graph.nodes]
-
-
 def moved(graph):
-    order = names(graph)
+    order = op_names(graph)
     return order.index("max_pool2d") < next(i for i, n in enumerate(graph.nodes) if "relu" in n.name
                                             or n.op.name == "relu")
 
@@ -50,7 +46,7 @@ def moved(graph):
 def test_results_do_not_change(window, pad, h, w, bias, backward):
     shape = (3, 4, h, w)
     arrays = f32(*shape), f32(4, seed=1)
-    on, off = (network(shape, window, 2, pad, bias, backward) for _ in range(2))
+    on, off = (build_pooled_graph(shape, window, 2, pad, bias, backward) for _ in range(2))
     got, want = run_graph(on, arrays), run_graph(off, arrays, off=["pool_first"])
     assert moved(on) and not moved(off)
     for a, b in zip(got, want):
@@ -58,7 +54,7 @@ def test_results_do_not_change(window, pad, h, w, bias, backward):
 
 
 def test_relu_and_bias_run_only_after_pooling():
-    g = network((2, 4, 8, 8), 2, 2, 0)
+    g = build_pooled_graph((2, 4, 8, 8), 2, 2, 0)
     said = {line.split()[0]: line for line in run_passes(g)}
     assert "1 max poolings moved forward" in said["pool_first"]
     large = [n.op.name for n in g.nodes if n.outputs and n.outputs[0].shape == (2, 4, 8, 8)]
@@ -72,14 +68,14 @@ def test_relu_and_bias_run_only_after_pooling():
 def test_fetched_values_are_kept(also):
     shape = (2, 4, 8, 6)
     arrays = f32(*shape), f32(4, seed=1)
-    on, off = (network(shape, 2, 2, 0, also=[also]) for _ in range(2))
+    on, off = (build_pooled_graph(shape, 2, 2, 0, also=[also]) for _ in range(2))
     got, want = run_graph(on, arrays), run_graph(off, arrays, off=["pool_first"])
     for a, b in zip(got, want):
         np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5)
 
 
 def test_pooling_that_keeps_the_size_is_not_moved():
-    g = network((2, 4, 8, 8), 3, 1, 1)
+    g = build_pooled_graph((2, 4, 8, 8), 3, 1, 1)
     run_passes(g)
     assert not moved(g)
 
@@ -89,6 +85,6 @@ def test_it_matches_eager():
     y = R["max_pool2d"](R["relu"](R["bias_add"](x, b, axis=1)), ksize=(2, 2), strides=(2, 2),
                         pads=(0, 0, 0, 0))[0]
     R["sum"](y * y, axis=(0, 1, 2, 3)).backward()
-    got = run_graph(network((3, 4, 8, 8), 2, 2, 0), (x.numpy(), b.numpy()))
+    got = run_graph(build_pooled_graph((3, 4, 8, 8), 2, 2, 0), (x.numpy(), b.numpy()))
     for ours, eager in zip(got, (y, x.grad, b.grad)):
         np.testing.assert_allclose(ours, eager.numpy(), rtol=1e-5, atol=1e-5)

@@ -18,7 +18,7 @@ from flowedu.core.values.storage import bytes_in_use
 CLASSES = [flow.Tensor, flow.nn.Parameter, type("Own", (flow.Tensor,), {})]
 
 
-def made(n: int = 300) -> list:
+def create_tensors(n: int = 300) -> list:
     """Create tensors with every kind of state, more of them than are cached."""
     found = []
     for i in range(n):
@@ -38,7 +38,7 @@ def made(n: int = 300) -> list:
 
 
 def test_a_reused_tensor_is_new():
-    made()
+    create_tensors()
     for i, x in enumerate([flow.tensor([1.0, 2.0]) * 3 for _ in range(400)]):
         assert (not x.requires_grad and x.grad is None and x.grad_fn is None and x.is_leaf
                 and x.link is None), i
@@ -62,7 +62,7 @@ def test_reference_counts_of_classes_match_their_instances(kind):
 
 def test_a_step_frees_its_tensors_and_their_attributes():
     def step():
-        made()
+        create_tensors()
         x = flow.ones(3, 3, requires_grad=True)
         (x @ x).relu().sum().backward()
 

@@ -43,7 +43,7 @@ def calls(n, c, plane, kernel, attrs, dtype, numbers):
             ("conv2d_weight_grad", (dy, x), {**attrs, "kernel": kernel})]
 
 
-def run(name, inputs, attrs, threads):
+def run_with_threads(name, inputs, attrs, threads):
     flow.set_num_threads(threads)
     return REGISTRY[name](*[flow.tensor(a) for a in inputs], **attrs).numpy()
 
@@ -55,7 +55,7 @@ def test_small_integers_are_exact(drawn, dtype, threads, seed):
     """Sums of products of small integers have no rounding in any order, so they equal NumPy's."""
     r = np.random.default_rng(seed)
     for name, inputs, attrs in calls(*drawn, dtype, lambda shape: r.integers(-4, 5, shape)):
-        got, op = run(name, inputs, attrs, threads), REGISTRY[name]
+        got, op = run_with_threads(name, inputs, attrs, threads), REGISTRY[name]
         want = op.ref(*inputs, **{k: attrs.get(k, v) for k, v in zip(op.attr_index, op.defaults)})
         np.testing.assert_array_equal(got, want, err_msg=name)
 
@@ -67,9 +67,9 @@ def test_bits_do_not_depend_on_threads(drawn, seed):
     cases = calls(*drawn, np.float32, r.standard_normal)
     assume(drawn[-1]["strides"][1] > 1 or np.prod(drawn[2]) <= 400 and cases[1][1][0][0, 0].size <= 400)
     for name, inputs, attrs in cases:
-        one = run(name, inputs, attrs, 1)
+        one = run_with_threads(name, inputs, attrs, 1)
         for threads in (2, 3):
-            np.testing.assert_array_equal(run(name, inputs, attrs, threads), one, err_msg=name)
+            np.testing.assert_array_equal(run_with_threads(name, inputs, attrs, threads), one, err_msg=name)
 
 
 def test_no_images_and_strided_ones():

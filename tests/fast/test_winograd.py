@@ -34,14 +34,14 @@ def calls(shape, outs, kernel, pads, seed=0):
     yield "conv2d_weight_grad", (draw(*dy), draw(*shape)), {"kernel": (kernel, kernel)}
 
 
-def run(name, inputs, attrs, pads):
+def convolve(name, inputs, attrs, pads):
     return REGISTRY[name](*[flow.tensor(a) for a in inputs], pads=pads, **attrs).numpy()
 
 
-def check(shape, outs, kernel, pads):
+def assert_close_to_direct_sum(shape, outs, kernel, pads):
     for name, inputs, attrs in calls(shape, outs, kernel, pads):
-        got = run(name, inputs, attrs, pads)
-        want = run(name, [a.astype(np.float64) for a in inputs], attrs, pads)  # float64 uses the direct sum
+        got = convolve(name, inputs, attrs, pads)
+        want = convolve(name, [a.astype(np.float64) for a in inputs], attrs, pads)  # float64 uses the direct sum
         error = np.abs(got - want).max() / np.abs(want).max()
         assert error < BOUND, (name, error)
 
@@ -54,7 +54,7 @@ def check(shape, outs, kernel, pads):
     ((2, 24, 50, 81), 18, 5, (0, 0, 4, 4)),           # no padding, full padding
 ])
 def test_winograd_equals_the_direct_sum_in_float64(shape, outs, kernel, pads, threads):
-    check(shape, outs, kernel, pads)
+    assert_close_to_direct_sum(shape, outs, kernel, pads)
 
 
 @settings(max_examples=15, deadline=None)
@@ -64,7 +64,7 @@ def test_any_shape(data):
     pads = data.draw(st.tuples(*[st.integers(0, kernel - 1)] * 4))
     h, w = data.draw(st.integers(8, 40)), data.draw(st.integers(8, 40))
     n, c, o = data.draw(st.integers(1, 30)), data.draw(st.integers(16, 40)), data.draw(st.integers(16, 70))
-    check((n, c, h, w), o, kernel, pads)
+    assert_close_to_direct_sum((n, c, h, w), o, kernel, pads)
 
 
 def test_winograd_is_used_where_it_is_faster():
@@ -76,7 +76,7 @@ def test_winograd_is_used_where_it_is_faster():
                                  (3, (1, 256, 7, 7), False),
                                  (7, (4, 32, 14, 14), False), (5, (12, 4, 14, 14), False)):
         x, w = (r.integers(-4, 5, s).astype(np.float32) for s in (shape, (64, shape[1], kernel, kernel)))
-        got, want = (run("conv2d", (x.astype(t), w.astype(t)), {}, (1, 1, 1, 1))
+        got, want = (convolve("conv2d", (x.astype(t), w.astype(t)), {}, (1, 1, 1, 1))
                      for t in (np.float32, np.float64))
         assert (got != want).any() == taken, (kernel, shape)
 
@@ -84,13 +84,13 @@ def test_winograd_is_used_where_it_is_faster():
 def test_constants_are_exact():
     """The transforms consist of sums and powers of two, so products of ones are exact counts."""
     x, w = np.ones((12, 32, 14, 14), np.float32), np.ones((64, 32, 5, 5), np.float32)
-    y = run("conv2d", (x, w), {}, (0, 0, 0, 0))
+    y = convolve("conv2d", (x, w), {}, (0, 0, 0, 0))
     np.testing.assert_allclose(y, 800.0, rtol=1e-5)
 
 
 def test_infinite_inputs_stay_in_their_image():
     x, w = np.ones((12, 32, 14, 14), np.float32), np.ones((64, 32, 5, 5), np.float32)
     x[3, 5, 7, 7] = np.inf
-    y = run("conv2d", (x, w), {}, (2, 2, 2, 2))
+    y = convolve("conv2d", (x, w), {}, (2, 2, 2, 2))
     assert np.isfinite(np.delete(y, 3, axis=0)).all()
     assert not np.isfinite(y[3, :, 7, 7]).any()

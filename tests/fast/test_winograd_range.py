@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 import flowedu as flow
 from flowedu import nn
 from flowedu.ops import REGISTRY
-from graph.making import graph
+from graph.making import make_graph
 
 ROLES = ["conv2d", "conv2d_input_grad", "conv2d_weight_grad"]
 # Relative to |x| |w|, the Euclidean norms of the pixels that an output reads and of its kernel. The
@@ -35,13 +35,13 @@ def inputs_of(name: str, n: int, c: int, o: int, hw: tuple[int, int], k: int, pa
     return random(seed, first, decades[0]), random(seed + 1, second, decades[1]), attrs
 
 
-def run(name: str, a, b, attrs, pad: int) -> np.ndarray:
+def convolve(name: str, a, b, attrs, pad: int) -> np.ndarray:
     return REGISTRY[name](flow.tensor(a), flow.tensor(b), pads=(pad,) * 4, **attrs).numpy()
 
 
 def meaning(name: str, a, b, attrs, pad: int) -> np.ndarray:
     """Compute the direct sum of products; Winograd's method is never used for float64."""
-    return run(name, a.astype(np.float64), b.astype(np.float64), attrs, pad)
+    return convolve(name, a.astype(np.float64), b.astype(np.float64), attrs, pad)
 
 
 def where_special(x: np.ndarray) -> np.ndarray:
@@ -54,7 +54,7 @@ def squared_norms_of_kernels(name: str, w) -> np.ndarray:
     return (w * w).sum(axes)[:, None, None]
 
 
-def check(name: str, a, b, attrs, pad: int, whole_kernel: bool = False) -> None:
+def assert_each_output_close_to_direct_sum(name: str, a, b, attrs, pad: int, whole_kernel: bool = False) -> None:
     """Assert that each output agrees with the direct sum, including infinities and NaNs, with an error of its
     own magnitude.
 
@@ -69,7 +69,7 @@ def check(name: str, a, b, attrs, pad: int, whole_kernel: bool = False) -> None:
     want = np.where(reads > 0.5, meaning(name, a, b, attrs, pad), meaning(name, x, w, attrs, pad))
     weights = squared_norms_of_kernels(name, w) if whole_kernel else meaning(name, one, w * w, attrs, pad)
     scale = np.sqrt(meaning(name, x * x, other, attrs, pad) * weights)
-    got = run(name, a, b, attrs, pad)
+    got = convolve(name, a, b, attrs, pad)
     finite = np.isfinite(want)
     np.testing.assert_array_equal(got[~finite], want[~finite].astype(np.float32))
     spread = int((~np.isfinite(got[finite])).sum())
@@ -94,7 +94,7 @@ def test_one_special_value_reaches_only_its_readers(name, shape, special, where,
     (a, b)[where].reshape(-1)[np.random.default_rng(seed).integers((a, b)[where].size)] = special
     try:
         flow.set_num_threads(threads)
-        check(name, a, b, attrs, shape[-1])
+        assert_each_output_close_to_direct_sum(name, a, b, attrs, shape[-1])
     finally:
         flow.set_num_threads(before)
 
@@ -103,7 +103,7 @@ def test_one_special_value_reaches_only_its_readers(name, shape, special, where,
 @given(st.sampled_from(ROLES[:2]), SHAPES, st.sampled_from([0.0, 1.0, 2.0, 6.0]), SEEDS)
 def test_mixed_magnitudes(name, shape, decades, seed):
     a, b, attrs = inputs_of(name, *shape, decades=(decades, 0.0), seed=seed)
-    check(name, a, b, attrs, shape[-1])
+    assert_each_output_close_to_direct_sum(name, a, b, attrs, shape[-1])
 
 
 @settings(max_examples=30, deadline=None)
@@ -111,8 +111,8 @@ def test_mixed_magnitudes(name, shape, decades, seed):
 def test_pixels_of_mixed_magnitudes(name, shape, decades, seed):
     a, b, attrs = inputs_of(name, *shape, seed=seed)
     r = np.random.default_rng(seed)
-    check(name, (a * 10 ** r.uniform(-decades, decades, (len(a), 1, *a.shape[2:]))).astype(np.float32), b,
-          attrs, shape[-1])
+    assert_each_output_close_to_direct_sum(name, (a * 10 ** r.uniform(-decades, decades, (len(a), 1, *a.shape[2:]))).astype(np.float32), b,
+                                           attrs, shape[-1])
 
 
 @settings(max_examples=30, deadline=None)
@@ -120,14 +120,14 @@ def test_pixels_of_mixed_magnitudes(name, shape, decades, seed):
 def test_one_large_value(name, shape, large, where, seed):
     a, b, attrs = inputs_of(name, *shape, seed=seed)
     (a, b)[where].reshape(-1)[np.random.default_rng(seed).integers((a, b)[where].size)] = large
-    check(name, a, b, attrs, shape[-1])
+    assert_each_output_close_to_direct_sum(name, a, b, attrs, shape[-1])
 
 
 @settings(max_examples=30, deadline=None)
 @given(st.sampled_from(ROLES[:2]), SHAPES, st.sampled_from([1.0, 3.0, 6.0]), SEEDS)
 def test_weights_of_mixed_magnitudes(name, shape, decades, seed):
     a, b, attrs = inputs_of(name, *shape, decades=(0.0, decades), seed=seed)
-    check(name, a, b, attrs, shape[-1], whole_kernel=True)
+    assert_each_output_close_to_direct_sum(name, a, b, attrs, shape[-1], whole_kernel=True)
 
 
 @pytest.mark.parametrize("name", ["conv2d", "conv2d_input_grad"])
@@ -135,8 +135,8 @@ def test_a_window_of_zeros_gives_zero(name):
     """Sums of zeros are exact for any values in the rest of the tile."""
     a, b, attrs = inputs_of(name, 8, 16, 16, (24, 24), 3, 1)
     a[:, :, :, 11:] = 0
-    check(name, a, b, attrs, 1)
-    assert (run(name, a, b, attrs, 1)[..., 12:] == 0).all()
+    assert_each_output_close_to_direct_sum(name, a, b, attrs, 1)
+    assert (convolve(name, a, b, attrs, 1)[..., 12:] == 0).all()
 
 
 @pytest.mark.parametrize("dtype", [flow.float32, flow.float16, flow.bfloat16])
@@ -147,7 +147,7 @@ def test_graphs_keep_special_values_separate(dtype):
     flow.manual_seed(0)
     layer, norm = nn.Conv2d(32, 32, 3, padding=1), nn.BatchNorm2d(32)
     model = nn.Sequential(layer, norm, nn.ReLU()).eval().to(dtype)
-    predict = graph(lambda self, x: self.model(x) + x, model=model)
+    predict = make_graph(lambda self, x: self.model(x) + x, model=model)
     x = flow.randn(8, 32, 18, 18).to(dtype)
     usual = predict(x).float().numpy()
     near = np.zeros((8, 1, 18, 18), bool)

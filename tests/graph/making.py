@@ -5,7 +5,7 @@ import flowedu as flow
 from flowedu import nn
 
 
-def graph(build, *optimizers, config=(), name="G", **parts):
+def make_graph(build, *optimizers, config=(), name="G", **parts):
     """Return an nn.Graph with modules `parts` and this build(self, ...). optimizers: each one, or (optimizer,
     scheduler). config: {name: argument} of calls on graph.config with one argument.
     """
@@ -29,7 +29,7 @@ def graph(build, *optimizers, config=(), name="G", **parts):
 
 def of(f, *args, **kwargs):
     """Run the function f as a graph on these tensors."""
-    return graph(lambda self, *a, **k: f(*a, **k))(*args, **kwargs)
+    return make_graph(lambda self, *a, **k: f(*a, **k))(*args, **kwargs)
 
 
 def train_step(self, x, y):
@@ -39,7 +39,7 @@ def train_step(self, x, y):
 
 
 def trainer(model, optimizer, loss=None, **options):
-    return graph(train_step, optimizer, model=model, loss=loss or nn.CrossEntropyLoss(), **options)
+    return make_graph(train_step, optimizer, model=model, loss=loss or nn.CrossEntropyLoss(), **options)
 
 
 def eager_step(model, optimizer, loss, x, y):
@@ -59,7 +59,11 @@ def twins(make, n=2, seed=7):
     return made
 
 
-def mlp():
+def make_sgd(model, lr=0.1, **more):
+    return flow.optim.SGD(model.parameters(), lr=lr, **more)
+
+
+def make_mlp():
     return nn.Sequential(nn.Linear(4, 6), nn.ReLU(), nn.Linear(6, 3))
 
 
@@ -68,13 +72,13 @@ def batch(n=8, seed=0):
     return flow.tensor(rng.standard_normal((n, 4)).astype(np.float32)), flow.tensor(rng.integers(0, 3, n))
 
 
-def values(model):
+def copy_state(model):
     return {k: v.numpy().copy() for k, v in model.state_dict().items()}
 
 
 def assert_same_state(a, b, rtol=1e-5, atol=1e-6):
     """Assert that two models have equal states."""
-    a, b = values(a), values(b)
+    a, b = copy_state(a), copy_state(b)
     assert a.keys() == b.keys()
     for k in a:
         np.testing.assert_allclose(a[k], b[k], rtol=rtol, atol=atol, err_msg=k)

@@ -60,7 +60,7 @@ class Picture(nn.Module):
         return self.up(y), self.head(nn.functional.avg_pool2d(y, 2))
 
 
-def inputs(seed=0):
+def modules_with_inputs(seed=0):
     """Return {name: (module, inputs)}."""
     rng = np.random.default_rng(seed)
     real = lambda *s: flow.tensor(rng.standard_normal(s).astype(np.float32))
@@ -69,10 +69,10 @@ def inputs(seed=0):
             "picture": (Picture, [real(2, 3, 16, 16)])}
 
 
-def flat(out) -> list:
+def collect_tensors(out) -> list:
     """Return the tensors of nested outputs, in order."""
     if isinstance(out, flow.Tensor):
         return [out]
     if out is None:
         return []
-    return [t for part in (out.values() if isinstance(out, dict) else out) for t in flat(part)]
+    return [t for part in (out.values() if isinstance(out, dict) else out) for t in collect_tensors(part)]

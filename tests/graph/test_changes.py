@@ -15,7 +15,7 @@ from flowedu.errors import FlowError, GradientError, UnsupportedError
 from flowedu.nn import functional as F
 from flowedu.nn.graph import changes
 
-from .making import graph
+from .making import make_graph
 
 
 # ---- a module that has, reads, and writes the kinds of state it is given
@@ -28,7 +28,7 @@ class Inner(nn.Module):
         return x * self.k + self.shift
 
 
-class Net(nn.Module):
+class ChangingNet(nn.Module):
     """Model whose forward executes the lines of the table below that are in `kinds`; h is passed from line to
     line.
     """
@@ -105,13 +105,13 @@ def flag(m, h):
     return h
 
 
-def listed(m, h):
+def scale_by_list(m, h):
     return h * sum(m.weights)
 
 
 LINES = {"norm": lambda m, h: m.bn(h), "dropout": lambda m, h: h + m.drop(h),
          "buffer_rebound": buffer_rebound,
-         "buffer_in_place": buffer_in_place, "attribute_rebound": attribute_rebound, "listed": listed,
+         "buffer_in_place": buffer_in_place, "attribute_rebound": attribute_rebound, "listed": scale_by_list,
          "attribute_in_place": attribute_in_place, "views": views, "attribute_grown": attribute_grown,
          "first_value": first_value, "number": number, "flag": flag}
 
@@ -203,7 +203,7 @@ def state(m):
     return found
 
 
-def agree(a, b):
+def assert_same_program_state(a, b):
     a, b = state(a), state(b)
     assert a.keys() == b.keys()
     for name, x in a.items():
@@ -216,7 +216,7 @@ def agree(a, b):
 
 def twins(kinds, trained):
     flow.manual_seed(1)
-    a = Net(kinds)
+    a = ChangingNet(kinds)
     b = copy.deepcopy(a)
     optimizers = [flow.optim.SGD(m.parameters(), lr=0.01, momentum=0.5) for m in (a, b)] if trained else []
     return a, b, optimizers
@@ -248,7 +248,7 @@ def follow(kinds, changes, written="nothing", trained=False):
     """Call up to ten times, until a call is refused; return True if none was refused."""
     a, b, optimizers = twins(kinds, trained)
     write = INPUTS[written]
-    g = graph(build_of(write, trained), *optimizers[1:], m=b)
+    g = make_graph(build_of(write, trained), *optimizers[1:], m=b)
     rng = np.random.default_rng(0)
     for number, value in changes:
         for m in (a, b):
@@ -268,11 +268,11 @@ def follow(kinds, changes, written="nothing", trained=False):
             return False
         np.testing.assert_allclose(got.numpy(), want.detach().numpy(), rtol=1e-4, atol=1e-5)
         np.testing.assert_allclose(z.numpy(), x.numpy(), rtol=1e-6)
-        agree(a, b)
+        assert_same_program_state(a, b)
     x = flow.ones(4, 3)
     # without a graph
     np.testing.assert_allclose(b(x).detach().numpy(), a(x).detach().numpy(), rtol=1e-4, atol=1e-5)
-    agree(a, b)
+    assert_same_program_state(a, b)
     return True
 
 
@@ -322,11 +322,11 @@ def traces(monkeypatch):
 
 def test_unchanged_state_causes_no_new_trace(monkeypatch):
     """Other modules, eager steps of this one, and reverted changes do not cause a new trace."""
-    found, m, x = traces(monkeypatch), Net({"norm", "listed"}), flow.ones(2, 3)
-    g = graph(forward, m=m)
+    found, m, x = traces(monkeypatch), ChangingNet({"norm", "listed"}), flow.ones(2, 3)
+    g = make_graph(forward, m=m)
     for _ in range(3):
         g(x)
-        m(x), Net(), m.train(), m.requires_grad_(True)
+        m(x), ChangingNet(), m.train(), m.requires_grad_(True)
         m.n, m.inner.k, m.cache = 3, 9.0, m.cache
         m.n, m.inner.k = 2, 1.5
         m.load_state_dict(m.state_dict())
@@ -345,7 +345,7 @@ def test_a_new_trace_keeps_the_optimizer_state(make):
     a, b, _ = twins({"norm"}, False)
     oa, ob = make(a.parameters()), make(b.parameters())
     sa, sb = (flow.optim.lr_scheduler.ExponentialLR(o, 0.7) for o in (oa, ob))
-    g = graph(build_of(lambda x: x, True), (ob, sb), m=b)
+    g = make_graph(build_of(lambda x: x, True), (ob, sb), m=b)
     for number in range(8):
         x = flow.tensor(np.random.default_rng(number).standard_normal((4, 3)).astype(np.float32))
         for m in (a, b):
@@ -353,7 +353,7 @@ def test_a_new_trace_keeps_the_optimizer_state(make):
         want = step(a, x, lambda x: x, oa)
         sa.step()
         np.testing.assert_allclose(g(x).item(), want.item(), rtol=1e-4)
-        agree(a, b)
+        assert_same_program_state(a, b)
     assert g.state_dict()["System-Train-TrainStep"].tolist() == [8]
 
 
@@ -365,7 +365,7 @@ def test_a_new_trace_keeps_the_optimizer_state(make):
 def test_changed_optimizer_options_are_detected(make, option, value):
     a, b, _ = twins((), False)
     oa, ob = (make([m.fc.weight]) for m in (a, b))
-    g = graph(build_of(lambda x: x, True), ob, m=b)
+    g = make_graph(build_of(lambda x: x, True), ob, m=b)
     for number in range(5):
         if number == 2:
             for m, o in (a, oa), (b, ob):
@@ -379,11 +379,11 @@ def test_changed_optimizer_options_are_detected(make, option, value):
         x = flow.ones(4, 3)
         want = step(a, x, lambda x: x, oa)
         np.testing.assert_allclose(g(x).item(), want.item(), rtol=1e-4)
-        agree(a, b)
+        assert_same_program_state(a, b)
 
 
 def test_a_changed_default_dtype_is_detected():
-    g, x = graph(lambda self, x: flow.full((2,), 0.5)), flow.ones(2)
+    g, x = make_graph(lambda self, x: flow.full((2,), 0.5)), flow.ones(2)
     assert g(x).dtype is flow.float32
     flow.set_default_dtype(flow.float64)
     try:
@@ -394,7 +394,7 @@ def test_a_changed_default_dtype_is_detected():
 
 
 def test_a_new_seed_restarts_the_random_numbers():
-    g, x = graph(forward, m=nn.Dropout(0.5)), flow.ones(100)
+    g, x = make_graph(forward, m=nn.Dropout(0.5)), flow.ones(100)
     found = []
     for seed in (1, 2, 1):
         flow.manual_seed(seed)
@@ -404,7 +404,7 @@ def test_a_new_seed_restarts_the_random_numbers():
 
 def test_a_hook_registered_later_is_detected():
     m, x = nn.Linear(2, 2), flow.ones(1, 2)
-    g = graph(forward, m=m)
+    g = make_graph(forward, m=m)
     g(x)
     handle = m.register_forward_hook(lambda m, x, y: y * 0)
     with pytest.warns(UserWarning, match="the hooks of m are not run in a nn.Graph"):
@@ -425,7 +425,7 @@ def test_changes_in_a_graph_and_in_unnamed_modules_are_detected():
             return self.parts[0](x) * self.sizes["a"][0] * self.array[0] * self.config.p
 
     a, b = Plain(), Plain()
-    g = graph(lambda self, x: self.m(x) * self.scale, m=b)
+    g = make_graph(lambda self, x: self.m(x) * self.scale, m=b)
     g.scale, x = 2.0, flow.ones(1, 3)
     with pytest.warns(UserWarning, match="not registered"):
         g(x)
@@ -443,11 +443,11 @@ def test_changes_in_a_graph_and_in_unnamed_modules_are_detected():
 
 def test_changed_options_and_modules_of_the_graph_are_detected():
     a, b, (oa, ob) = twins({"norm"}, True)
-    g, x = graph(build_of(lambda x: x, True), ob, m=b), flow.ones(4, 3)
+    g, x = make_graph(build_of(lambda x: x, True), ob, m=b), flow.ones(4, 3)
     assert g(x).shape == ()
     g.config.set_gradient_accumulation_steps(2)
     assert g(x).shape == (2,)
-    h = graph(forward, m=nn.Identity())
+    h = make_graph(forward, m=nn.Identity())
     h(x)
     h.m = nn.Sequential(nn.Hardtanh(0.0, 0.25))
     assert h(x).tolist() == [[0.25] * 3] * 4
@@ -455,20 +455,20 @@ def test_changed_options_and_modules_of_the_graph_are_detected():
 
 def test_two_graphs_of_one_module_detect_changes_by_each_other():
     a, b, _ = twins({"attribute_rebound", "first_value", "buffer_rebound"}, False)
-    g, h, x = graph(forward, m=b), graph(lambda self, x: self.m(x) + self.m.cache, m=b), flow.ones(2, 3)
+    g, h, x = make_graph(forward, m=b), make_graph(lambda self, x: self.m(x) + self.m.cache, m=b), flow.ones(2, 3)
     for _ in range(3):
         for call, want in (g, lambda x: a(x)), (h, lambda x: a(x) + a.cache):
             np.testing.assert_allclose(call(x).numpy(), want(x).detach().numpy(), rtol=1e-5)
-            agree(a, b)
+            assert_same_program_state(a, b)
 
 
 def test_reassigned_attributes_leave_the_old_tensors_unchanged():
     """Assigning another tensor to an attribute does not write to the old tensor, which belongs to the
     program.
     """
-    m, zero, x = Net({"attribute_rebound"}), flow.zeros(3), flow.ones(2, 3)
+    m, zero, x = ChangingNet({"attribute_rebound"}), flow.zeros(3), flow.ones(2, 3)
     m.cache = zero
-    g = graph(forward, m=m)
+    g = make_graph(forward, m=m)
     first = [g(x).tolist(), g(x).tolist(), g(x).tolist()]
     kept, value = m.cache, m.cache.tolist()
     g(x)
@@ -480,7 +480,7 @@ def test_reassigned_attributes_leave_the_old_tensors_unchanged():
 def test_attributes_are_state_of_the_graph():
     """state_dict holds the current value of an attribute, and a graph that loads it continues from there."""
     a, b, _ = twins({"attribute_rebound"}, False)
-    g, h, x = graph(forward, m=a), graph(forward, m=b), flow.ones(2, 3)
+    g, h, x = make_graph(forward, m=a), make_graph(forward, m=b), flow.ones(2, 3)
     for _ in range(3):
         g(x)
     h.load_state_dict({k: v if isinstance(v, dict) else v.clone() for k, v in g.state_dict().items()})
@@ -496,17 +496,17 @@ def test_lazy_values_stored_in_a_module_are_refused():
 
     m, x = Keeps(), flow.ones(2)
     with pytest.raises(UnsupportedError, match=r"leaves a value of the graph in m.all"):
-        graph(forward, m=m)(x)
+        make_graph(forward, m=m)(x)
     a, _, (optimizer, _) = twins({"attribute_rebound"}, True)
-    g = graph(build_of(lambda x: x, True), optimizer, m=a, config={"set_gradient_accumulation_steps": 2})
+    g = make_graph(build_of(lambda x: x, True), optimizer, m=a, config={"set_gradient_accumulation_steps": 2})
     with pytest.raises(UnsupportedError, match=r"gives m.cache another tensor, in micro-batches"):
         g(flow.ones(4, 3))
     assert a.cache.tolist() == [0] * 3
 
 
 def test_repeated_tracing_warns_ten_times(capsys):
-    m, x = Net({"number"}), flow.ones(2, 3)
-    g = graph(forward, m=m)
+    m, x = ChangingNet({"number"}), flow.ones(2, 3)
+    g = make_graph(forward, m=m)
     for _ in range(15):
         g(x)
     said = capsys.readouterr().err.splitlines()

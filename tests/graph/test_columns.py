@@ -9,7 +9,7 @@ import flowedu.typing as tp
 from common import fresh_session  # noqa: F401
 from flowedu import models, nn
 
-from .making import graph, trainer
+from .making import make_graph, trainer
 
 LONG = "a_name_that_is_longer_than_any_column_of_the_table_is_wide"
 
@@ -38,7 +38,7 @@ def pictures():
 
 def words():
     gpt = models.GPT(9, n_layer=1, n_head=2, d=8, block_size=4)
-    return graph(lambda self, x: self.gpt(x), gpt=gpt), (flow.tensor([[1, 2, 3, 4]]),)
+    return make_graph(lambda self, x: self.gpt(x), gpt=gpt), (flow.tensor([[1, 2, 3, 4]]),)
 
 
 @pytest.mark.parametrize("make", [pictures, words])

@@ -8,7 +8,7 @@ import flowedu as flow
 from flowedu.core.eager.tensor import Tensor
 from flowedu.fast.memory import empty_cache, memory_stats, set_cache, zeros
 
-from .making import graph, twins
+from .making import make_graph, twins
 from .test_models import MODELS, OPTIMIZERS, step_of
 
 LEFT = 4                     # blocks full of NaN: more than one call allocates of one size
@@ -29,10 +29,10 @@ def test_a_first_step_reads_no_unwritten_memory(name):
         empty_cache()
         if dirty:
             leave(arena)
-        step = graph(step_of(loss_of), OPTIMIZERS["adam"](model.parameters()), model=model)
+        step = make_graph(step_of(loss_of), OPTIMIZERS["adam"](model.parameters()), model=model)
         loss = step(x, y).numpy()
         model.eval()
-        found.append([loss, graph(lambda self, *xs: self.model(*xs), model=model)(x).numpy() if name != "gpt"
+        found.append([loss, make_graph(lambda self, *xs: self.model(*xs), model=model)(x).numpy() if name != "gpt"
                       else loss, *(p.numpy() for p in model.parameters())])
         arena = step._compiled.program.plan.arena
     for clean, other in zip(*found, strict=True):

@@ -9,7 +9,7 @@ import flowedu as flow
 from flowedu import nn
 from flowedu.errors import FlowError, GradientError, UnsupportedError
 
-from .making import batch, graph, mlp, of
+from .making import batch, make_graph, make_mlp, of
 
 Pair = namedtuple("Pair", "a b")
 
@@ -32,7 +32,7 @@ def test_containers_keep_their_types():
 
 
 def test_names_are_paths_to_the_leaves():
-    g = graph(lambda self, x, tree, k=None: {"y": x, "z": [tree["a"], k]})
+    g = make_graph(lambda self, x, tree, k=None: {"y": x, "z": [tree["a"], k]})
     g(flow.ones(1), {"a": flow.ones(2), "b": [None, flow.ones(3)]}, k=flow.ones(4))
     text, n = repr(g), g.name
     for name in (f"(INPUT:_{n}_input.0.0_2:", f"(INPUT:_{n}_input.0.1.0_a:",
@@ -44,19 +44,19 @@ def test_names_are_paths_to_the_leaves():
 
 @pytest.mark.parametrize("leaf", [3, 2.5, "text", np.ones(2), {1, 2}])
 def test_other_leaves_are_refused(leaf, capsys):
-    g = graph(lambda self, x, k: x)
+    g = make_graph(lambda self, x, k: x)
     with pytest.raises(NotImplementedError, match="input item only supports types: Tensor/None") as e:
         g(flow.ones(1), leaf)
     assert f"[ERROR](INPUT:_{g.name}_input.0.1_3:{type(leaf)})" in capsys.readouterr().out
     assert "flow.tensor(value)" in str(e.value)
-    h = graph(lambda self, x: (x, leaf))
+    h = make_graph(lambda self, x: (x, leaf))
     with pytest.raises(NotImplementedError, match="output item only supports types: Tensor/None"):
         h(flow.ones(1))
     assert f"[ERROR](OUTPUT:_{h.name}_output.0.1_3:{type(leaf)})" in capsys.readouterr().out
 
 
 def test_inputs_are_static(capsys):
-    g = graph(lambda self, x: x + 1)
+    g = make_graph(lambda self, x: x + 1)
     g(flow.ones(1, 4))
     place = "cpu:0" if flow.ones(1).device.type == "cpu" else "cuda:0"         # tests/cuda runs this on a GPU
     for other, remedy in ((flow.ones(2, 4), "drop_last=True"), (flow.ones(1, 4).double(),
@@ -75,7 +75,7 @@ def test_inputs_are_static(capsys):
 
 
 def test_structure_of_inputs_is_static():
-    g = graph(lambda self, tree, k=None, j=None: tree["a"] - (k if k is not None else j))
+    g = make_graph(lambda self, tree, k=None, j=None: tree["a"] - (k if k is not None else j))
     assert g({"a": flow.ones(2), "b": flow.zeros(2)}, k=flow.ones(2)).tolist() == [0, 0]
     for tree in ({"b": flow.zeros(2), "a": flow.ones(2)}, {"a": flow.ones(2), "c": flow.ones(2)}):
         with pytest.raises(RuntimeError, match="other names, or another order"):
@@ -86,14 +86,14 @@ def test_structure_of_inputs_is_static():
 
 def test_strided_inputs():
     w = flow.arange(12.0).reshape(3, 4)
-    g = graph(lambda self, x: flow.matmul(x, w.T) + x[:, :1])
+    g = make_graph(lambda self, x: flow.matmul(x, w.T) + x[:, :1])
     for x in (flow.randn(2, 4), flow.randn(4, 2).T, flow.randn(1, 4).expand(2, 4), flow.randn(2, 8)[:, ::2]):
         assert np.allclose(g(x).numpy(), x.numpy() @ w.numpy().T + x.numpy()[:, :1], atol=1e-5)
 
 
 def test_outputs_are_fresh_and_have_no_history():
     x = flow.ones(3, requires_grad=True)
-    g = graph(lambda self, x: x)
+    g = make_graph(lambda self, x: x)
     y = g(x)
     assert (y is not x and not np.shares_memory(x.numpy(), y.numpy()) and not y.requires_grad
             and y.grad_fn is None)
@@ -115,7 +115,7 @@ def test_writes_to_inputs_reach_the_caller():
         x.mul_(2)
         return x
 
-    g = graph(lambda self, x: build(x))
+    g = make_graph(lambda self, x: build(x))
     for x, y in (flow.ones(2, 3), flow.ones(2, 3)), (flow.zeros(3, 4)[:, :2].t(),
                                                      flow.zeros(3, 4)[:, :2].t()):
         for _ in range(2):
@@ -124,7 +124,7 @@ def test_writes_to_inputs_reach_the_caller():
 
 def test_inputs_that_may_not_be_written_are_refused():
     """Inputs that eager code would refuse, and memory that the graph reads under another name."""
-    g = graph(lambda self, x, y: (x.add_(1), x + y)[1])
+    g = make_graph(lambda self, x, y: (x.add_(1), x + y)[1])
     x = flow.ones(3)
     with pytest.raises(UnsupportedError, match="another tensor that the graph uses lies in the same memory"):
         g(x, x)
@@ -184,7 +184,7 @@ def test_attributes_of_lazy_tensors():
 
 def test_lazy_tensors_that_escape_build():
     kept = []
-    g = graph(lambda self, x: (kept.append(x), x + 1)[1])
+    g = make_graph(lambda self, x: (kept.append(x), x + 1)[1])
     g(flow.ones(2))
     lazy, = kept
     for use in (lambda: lazy + 1, lambda: flow.ones(2) + lazy):
@@ -199,13 +199,13 @@ def test_lazy_tensors_that_escape_build():
 # ---- tensors from outside
 def test_tensors_of_closures_stay_alive_and_in_the_state():
     w = flow.ones(3)
-    g = graph(lambda self, x: x * w)
+    g = make_graph(lambda self, x: x * w)
     x = flow.ones(3)
     assert g(x).tolist() == [1] * 3
     w.fill_(5)
     assert g(x).tolist() == [5] * 3 and g.state_dict()["FreeEagerTensor-0"].tolist() == [5] * 3
     view = w[1:]
-    h = graph(lambda self, x: x + view)
+    h = make_graph(lambda self, x: x + view)
     h(flow.ones(2))
     w.zero_()
     assert h(flow.ones(2)).tolist() == [1, 1]
@@ -218,7 +218,7 @@ def test_tensors_of_closures_may_be_written():
         count.add_(x)
         return count * 10
 
-    g = graph(build)
+    g = make_graph(build)
     assert [g(flow.ones(2)).tolist() for _ in range(2)] == [[10, 10], [20, 20]] and count.tolist() == [2, 2]
 
 
@@ -232,7 +232,7 @@ def test_memory_written_under_one_name_and_read_under_another():
 
     with pytest.raises(NotImplementedError, match="FreeEagerTensor-0 in place, and FreeEagerTensor-1 shares "
                        "its memory"):
-        graph(build)(flow.ones(3))
+        make_graph(build)(flow.ones(3))
 
 
 class Counter(nn.Module):
@@ -253,7 +253,7 @@ class Counter(nn.Module):
 def test_buffers_that_count(in_place):
     model = Counter(in_place)
     n = model.n
-    g = graph(lambda self, x: self.model(x), model=model)
+    g = make_graph(lambda self, x: self.model(x), model=model)
     assert [g(flow.ones(1)).item() for _ in range(3)] == [1, 2, 3]
     assert model.n is n and n.item() == 3 and model(flow.ones(1)).item() == 4
 
@@ -270,23 +270,23 @@ def test_buffers_keep_their_shape():
 
     model = Grows()
     with pytest.raises(NotImplementedError, match="gives the buffer model.n another shape or dtype"):
-        graph(lambda self, x: self.model(x), model=model)(flow.ones(2))
+        make_graph(lambda self, x: self.model(x), model=model)(flow.ones(2))
     assert model.n.tolist() == [0]
 
 
 def test_tensors_made_inside():
-    g = graph(lambda self, x: x + flow.ones(2) * flow.arange(2) + flow.full((2,),
-                                                                            0.5) + flow.tensor([1.0, 2.0]))
+    g = make_graph(lambda self, x: x + flow.ones(2) * flow.arange(2) + flow.full((2,),
+                                                                                 0.5) + flow.tensor([1.0, 2.0]))
     assert g(flow.zeros(2)).tolist() == [1.5, 3.5]
     assert [v.tolist() for v in g.state_dict().values()] == [[1, 2]]  # flow.tensor(numbers) is such a tensor
-    h = graph(lambda self, x: x + flow.rand(2))
+    h = make_graph(lambda self, x: x + flow.rand(2))
     assert (h(flow.zeros(2)).numpy() != h(flow.zeros(2)).numpy()).any()               # redrawn in every run
 
 
 # ---- modules
 def test_modules_that_are_not_registered():
-    model = mlp()
-    g = graph(lambda self, x: model(x))
+    model = make_mlp()
+    g = make_graph(lambda self, x: model(x))
     with pytest.warns(UserWarning, match="is called in a nn.Graph, but not registered into a nn.Graph"):
         y = g(batch()[0])
     assert np.allclose(y.numpy(), model(batch()[0]).numpy(), atol=1e-6)
@@ -294,10 +294,10 @@ def test_modules_that_are_not_registered():
 
 
 def test_hooks_are_not_run():
-    model, calls = mlp(), []
+    model, calls = make_mlp(), []
     model[0].register_forward_hook(lambda *a: calls.append(1))
     model[2].register_forward_pre_hook(lambda *a: calls.append(2))
-    g = graph(lambda self, x: self.model(x), model=model)
+    g = make_graph(lambda self, x: self.model(x), model=model)
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         y = g(batch()[0])

@@ -9,7 +9,7 @@ import pytest
 import flowedu as flow
 from flowedu import nn
 from flowedu.errors import KernelError
-from graph.making import graph as graph_of
+from graph.making import make_graph as graph_of
 
 
 def net(kind: str) -> nn.Module:

@@ -9,13 +9,13 @@ import pytest
 import flowedu as flow
 from flowedu import nn
 
-from .making import assert_same_state, batch, graph, mlp, of, trainer, twins
+from .making import assert_same_state, batch, make_graph, make_mlp, of, trainer, twins
 
 
 def test_init_must_come_first():
     class Late(nn.Graph):
         def __init__(self):
-            self.model = mlp()
+            self.model = make_mlp()
             super().__init__()
 
     with pytest.raises(AttributeError,
@@ -31,7 +31,7 @@ def test_an_uninitialized_graph_raises_everywhere():
         def build(self, x):
             return x
 
-    g, sgd = Never(), flow.optim.SGD(mlp().parameters(), lr=0.1)
+    g, sgd = Never(), flow.optim.SGD(make_mlp().parameters(), lr=0.1)
     for use in (lambda: g(flow.ones(1)), lambda: repr(g), lambda: g.name, g.state_dict, lambda: g.is_compiled,
                 g.debug, lambda: g.add_optimizer(sgd)):
         with pytest.raises(AttributeError, match="has not been initialized"):
@@ -39,16 +39,16 @@ def test_an_uninitialized_graph_raises_everywhere():
 
 
 def test_valid_attributes():
-    g = graph(lambda self, x: x)
+    g = make_graph(lambda self, x: x)
     with pytest.raises(AttributeError, match="not allowed to set Tensor attribute named 'w'") as e:
         g.w = flow.ones(2)
     assert "nn.Module to hold the tensor" in str(e.value)
     with pytest.raises(AttributeError, match="Tensor attribute"):
         g.p = nn.Parameter(flow.ones(2))
     with pytest.raises(AttributeError, match="Optimizer attribute named 'o'") as e:
-        g.o = flow.optim.SGD(mlp().parameters(), lr=0.1)
+        g.o = flow.optim.SGD(make_mlp().parameters(), lr=0.1)
     assert "add_optimizer(...) instead" in str(e.value)
-    g.number, g.other = 3, graph(lambda self, x: x)
+    g.number, g.other = 3, make_graph(lambda self, x: x)
     assert g.number == 3 and isinstance(g.other, nn.Graph) and list(g.state_dict()) == []
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         _ = g.nothing
@@ -83,7 +83,7 @@ def test_build_runs_once(capsys):
         print("building")
         return x * (2 if len(seen) == 1 else 100)
 
-    g = graph(build)
+    g = make_graph(build)
     assert not g.is_compiled and not g.training
     x = flow.ones(3)
     assert all(g(x * k).tolist() == [2.0 * k] * 3 for k in (1, 2, 3))
@@ -91,14 +91,14 @@ def test_build_runs_once(capsys):
 
 
 def test_a_graph_is_compiled_once():
-    g = graph(lambda self, x: x + 1)
+    g = make_graph(lambda self, x: x + 1)
     assert g._compile(flow.ones(2)) is g._compiled and g.is_compiled
     with pytest.raises(RuntimeError, match=f"nn.Graph {g.name} has already been compiled"):
         g._compile(flow.ones(2))
 
 
 def test_a_failed_build_leaves_no_state(capsys):
-    model, fail = mlp(), [True]
+    model, fail = make_mlp(), [True]
 
     def build(self, x):
         y = self.model(x)
@@ -106,7 +106,7 @@ def test_a_failed_build_leaves_no_state(capsys):
             raise KeyError("mine")
         return y
 
-    g = graph(build, model=model)
+    g = make_graph(build, model=model)
     with pytest.raises(KeyError, match="mine"):
         g(batch()[0])
     assert f"[ERROR](GRAPH:{g.name}:G) building graph got error." in capsys.readouterr().out
@@ -114,14 +114,14 @@ def test_a_failed_build_leaves_no_state(capsys):
     fail[0] = False
     x = batch()[0]
     assert np.allclose(g(x).numpy(), model(x).numpy(), atol=1e-6)
-    fresh = graph(build, model=model)
+    fresh = make_graph(build, model=model)
     fresh(x)
     assert repr(g).count("OPERATOR") == repr(fresh).count("OPERATOR")  # no trace of the first attempt
 
 
 def test_calling_build_runs_eagerly():
-    model = mlp()
-    g = graph(lambda self, x: self.model(x), model=model)
+    model = make_mlp()
+    g = make_graph(lambda self, x: self.model(x), model=model)
     x = batch()[0]
     y = g.build(x)
     assert y.grad_fn is not None and np.array_equal(y.numpy(), model(x).numpy()) and not g.is_compiled
@@ -129,9 +129,9 @@ def test_calling_build_runs_eagerly():
 
 
 def test_graphs_share_modules_with_each_other_and_with_eager_code():
-    model, x, y = mlp(), *batch()
+    model, x, y = make_mlp(), *batch()
     train = trainer(model, flow.optim.SGD(model.parameters(), lr=0.5))
-    predict = graph(lambda self, x: self.model(x), model=model)
+    predict = make_graph(lambda self, x: self.model(x), model=model)
     before = predict(x).numpy().copy()
     train(x, y)
     after = predict(x).numpy()
@@ -146,8 +146,8 @@ def test_graphs_share_modules_with_each_other_and_with_eager_code():
 
 
 def test_parameters_with_replaced_memory_are_followed():
-    model, x = mlp(), batch()[0]
-    g = graph(lambda self, x: self.model(x), model=model)
+    model, x = make_mlp(), batch()[0]
+    g = make_graph(lambda self, x: self.model(x), model=model)
     g(x)
     model[0].weight.data = flow.ones(6, 4)
     garbage = [flow.full((6, 4), 7.0) for _ in range(9)]            # reuses the freed memory
@@ -180,7 +180,7 @@ def test_parameters_that_are_not_contiguous():
 
 def test_a_new_mode_causes_a_new_trace(capsys):
     model, x = nn.Dropout(0.5), flow.ones(200)
-    g = graph(lambda self, x: self.model(x), model=model)
+    g = make_graph(lambda self, x: self.model(x), model=model)
     first, second = g(x).numpy(), g(x).numpy()
     assert set(np.unique(first)) == set(np.unique(second)) == {0.0, 2.0} and (first != second).any()
     assert not capsys.readouterr().err
@@ -191,7 +191,7 @@ def test_a_new_mode_causes_a_new_trace(capsys):
 
 
 def test_a_graph_in_a_graph_is_refused():
-    inner = graph(lambda self, x: x + 1)
+    inner = make_graph(lambda self, x: x + 1)
     for _ in range(2):                                              # before and after it is compiled
         with pytest.raises(RuntimeError, match="called inside the build of a graph") as e:
             of(lambda x: inner(x) * 2, flow.ones(2))
@@ -207,12 +207,12 @@ def test_trace_decorator():
     assert double.name.startswith("double_graph_") and isinstance(double, nn.Graph)
     assert double(flow.ones(2), k=flow.full((2,), 3.0)).tolist() == [3, 3]
     with pytest.raises(AssertionError, match="only functions can be traced"):
-        nn.Graph.trace(mlp())
+        nn.Graph.trace(make_mlp())
 
 
 def test_a_graph_is_freed_with_its_memory():
     def run():
-        model = mlp()
+        model = make_mlp()
         g = trainer(model, flow.optim.Adam(model.parameters()))
         g(*batch())
 
@@ -226,8 +226,8 @@ def test_a_graph_is_freed_with_its_memory():
 
 
 def test_number_of_threads_may_change():
-    model, x = mlp(), batch()[0]
-    g, n = graph(lambda self, x: self.model(x), model=model), flow.get_num_threads()
+    model, x = make_mlp(), batch()[0]
+    g, n = make_graph(lambda self, x: self.model(x), model=model), flow.get_num_threads()
     want = g(x).numpy()
     try:
         for k in (1, 2, 1):
@@ -240,7 +240,7 @@ def test_number_of_threads_may_change():
 def test_threads_share_a_graph():
     from concurrent.futures import ThreadPoolExecutor
     model = nn.Sequential(nn.Linear(64, 256), nn.Tanh(), nn.Linear(256, 64))
-    g = graph(lambda self, x: self.model(x), model=model)
+    g = make_graph(lambda self, x: self.model(x), model=model)
     xs = [flow.full((32, 64), float(k)) for k in range(8)]
     want = [g(x).numpy() for x in xs]
     with ThreadPoolExecutor(4) as pool:

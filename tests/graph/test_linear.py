@@ -13,7 +13,7 @@ import flowedu as flow
 from flowedu import nn
 from flowedu.core.graph.ir import GraphValue, Node
 
-from .making import graph
+from .making import make_graph
 
 SIZES = 48, 96, 192
 SEARCH = 50                 # bytecodes per comparison, so that searches in short lists already show
@@ -92,7 +92,7 @@ def first_call(make: Callable, n: int, training: bool):
             y = y.mean()
             y.backward()
         return y
-    g = graph(build, *[flow.optim.Adam(model.parameters())] * training, model=model)
+    g = make_graph(build, *[flow.optim.Adam(model.parameters())] * training, model=model)
     return lambda: g(flow.ones(4, 4))
 
 

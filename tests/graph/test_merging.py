@@ -7,7 +7,7 @@ from flowedu.core.graph.ir import Graph
 from flowedu.core.graph.passes import cse
 from flowedu.core.ops.define import REGISTRY
 
-from .making import graph
+from .making import make_graph
 
 DRAWN = {"dropout": lambda x: flow.nn.functional.dropout(x, 0.5), "rand": lambda x: flow.rand(64) + 0 * x,
          "randn": lambda x: flow.randn(64) + 0 * x, "uniform_": lambda x: flow.empty(64).uniform_() + 0 * x,
@@ -17,7 +17,7 @@ DRAWN = {"dropout": lambda x: flow.nn.functional.dropout(x, 0.5), "rand": lambda
 @pytest.mark.parametrize("name", DRAWN)
 def test_two_draws_differ(name):
     """Both within one call and between calls."""
-    g = graph(lambda self, x: (DRAWN[name](x), DRAWN[name](x)))
+    g = make_graph(lambda self, x: (DRAWN[name](x), DRAWN[name](x)))
     x = flow.ones(64)
     found = [y.numpy().tobytes() for _ in range(3) for y in g(x)]
     assert len(set(found)) == 6
@@ -63,7 +63,7 @@ def test_a_gradient_with_another_reader_survives_its_update(read):
     models = [flow.nn.Linear(4, 3, bias=False) for _ in range(2)]
     models[1].load_state_dict(models[0].state_dict())
     optimizers = [flow.optim.SGD(m.parameters(), lr=0.01) for m in models]
-    g = graph(step, optimizers[1], model=models[1])
+    g = make_graph(step, optimizers[1], model=models[1])
     for i in range(3):
         x = flow.arange(8.0).reshape(2, 4) * (i + 1) / 8
         loss = models[0](x).square().sum()

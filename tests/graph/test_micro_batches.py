@@ -16,10 +16,10 @@ from flowedu.core.ops.axes import parse
 from flowedu.core.values.dtype import as_dtype
 from flowedu.core.values.spec import Spec
 from flowedu.errors import FlowError, UnsupportedError
-from laws.calls import attributes, cases, examples, input_name, label, thin, types_of, values
+from laws.calls import attributes, cases, draw_arrays, examples, label, thin, types_of
 from nn.cases import LAYERS, RECURRENT, array
 
-from .making import graph
+from .making import make_graph
 
 # Both steps compute in float64 and differ in the order of sums of at most 1e4 terms, each at most 1e3: 1e4 *
 # 2**-53 relative to the terms. The guaranteed tolerance is 1e-5.
@@ -42,7 +42,7 @@ def step(model, loss, args, k, refusable=FlowError):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             if k:
-                graph(build, optimizer, model=model, config={"set_gradient_accumulation_steps": k})(*args)
+                make_graph(build, optimizer, model=model, config={"set_gradient_accumulation_steps": k})(*args)
             else:
                 loss(model, *args).backward()
                 optimizer.step()
@@ -124,8 +124,7 @@ SAFE = {"matmul", "add", "softmax", "layer_norm", "conv2d", "gather", "concat", 
 def test_every_op(case):
     op, example = case
     rng = np.random.default_rng(zlib.crc32(op.name.encode()))
-    arrays = [values(op.domain.get(input_name(op, i), "any"), s, t, rng, i) for i, (s, t) in
-              enumerate(zip(example["shapes"], types_of(op, example, np.float64)))]
+    arrays = draw_arrays(op, example, np.float64, rng)
     taken = []
     for i, rows in enumerate(choices(op, example)):
         model = Call(op, example, arrays, rows)
@@ -203,7 +202,7 @@ RNG = np.random.default_rng(3)
 X, LABELS = RNG.standard_normal((ROWS, WIDTH)), RNG.integers(0, WIDTH, ROWS)
 
 
-class Net(nn.Module):
+class LayersForLosses(nn.Module):
     """Trained layer, with layers and tensors for losses."""
 
     def __init__(self):
@@ -243,7 +242,7 @@ def with_token(m, z):
     return m.attention(tokens, tokens, tokens)[0][:, 0].square().mean()
 
 
-def slope(m, z):
+def gradient_penalty(m, z):
     """Compute the gradient penalty with respect to each row."""
     (g,) = flow.autograd.grad(z.square().sum(), z, create_graph=True)
     return g.square().sum(1).mean()
@@ -345,7 +344,7 @@ TAKEN = {
     "two views": lambda m, z: F.mse_loss(flow.cat([z, z * 2]).tanh(), flow.cat([z.detach() * 3, z.detach()])),
     "stacked": lambda m, z: flow.stack([z, z.exp()]).reshape(-1, WIDTH).log_softmax(1)[:, 0].mean(),
     "ones": lambda m, z: (z * flow.ones(len(z), 1, dtype=flow.float64)).sum(),
-    "slope": slope,
+    "slope": gradient_penalty,
     "heads": lambda m, z: z.reshape(len(z), 2, 2).transpose(1, 2).matmul(z.reshape(-1, 2, 2)).square().mean(),
     "einsum": lambda m, z: flow.einsum("ni,ij,nj->n", z, m.linear.weight, z).mean(),
 }
@@ -360,13 +359,13 @@ def test_functions_that_mix_rows(name):
     """They either take the same step or are refused; currently all are refused, with the line of the op that
     mixes rows.
     """
-    model, loss = Net(), loss_of_rows(MIXING[name])
+    model, loss = LayersForLosses(), loss_of_rows(MIXING[name])
     assert not assert_same_step(model, loss, [flow.tensor(X)], (2, 4), UnsupportedError)
 
 
 @pytest.mark.parametrize("name", TAKEN)
 def test_functions_that_keep_rows_apart(name):
-    assert assert_same_step(Net(), loss_of_rows(TAKEN[name]), [flow.tensor(X)], (2, 4, 8))
+    assert assert_same_step(LayersForLosses(), loss_of_rows(TAKEN[name]), [flow.tensor(X)], (2, 4, 8))
 
 
 def test_the_refusal_names_the_line_of_the_op():
@@ -375,9 +374,9 @@ def test_the_refusal_names_the_line_of_the_op():
         z = z.cumsum(0)                                  # this line
         z.square().mean().backward()
 
-    model = Net()
-    g = graph(build, flow.optim.SGD(model.parameters(), lr=0.1), model=model,
-              config={"set_gradient_accumulation_steps": 2})
+    model = LayersForLosses()
+    g = make_graph(build, flow.optim.SGD(model.parameters(), lr=0.1), model=model,
+                   config={"set_gradient_accumulation_steps": 2})
     with pytest.raises(UnsupportedError, match="cumsum combines rows") as e:
         g(flow.tensor(X))
     assert "this line" in e.value.at
@@ -396,8 +395,8 @@ def test_the_comparison_has_no_side_effects():
     for k in (1, 2):
         flow.manual_seed(5)
         model = nn.Sequential(nn.Linear(WIDTH, 3), nn.Dropout(0.5))
-        g = graph(build, flow.optim.SGD(model.parameters(), lr=0.1), model=model,
-                  config={"set_gradient_accumulation_steps": k})
+        g = make_graph(build, flow.optim.SGD(model.parameters(), lr=0.1), model=model,
+                       config={"set_gradient_accumulation_steps": k})
         g(flow.randn(8, WIDTH))
         states.append(flow.get_rng_state().tolist())
         texts.append(repr(g).count("OPERATOR: model.0-matmul"))
@@ -417,9 +416,9 @@ def test_build_may_use_random_numbers_of_python_and_numpy():
         random.seed(3)
         np.random.seed(3)  # noqa: NPY002
         for _ in range(6):
-            model = Net()
-            graph(build, flow.optim.SGD(model.parameters(), lr=0.1), model=model,
-                  config={"set_gradient_accumulation_steps": k})(flow.tensor(X))
+            model = LayersForLosses()
+            make_graph(build, flow.optim.SGD(model.parameters(), lr=0.1), model=model,
+                       config={"set_gradient_accumulation_steps": k})(flow.tensor(X))
         later.append((random.random(), np.random.rand()))  # noqa: NPY002
     assert later[0] == later[1]
 

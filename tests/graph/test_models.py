@@ -10,7 +10,7 @@ from flowedu.nn.graph import GraphModule
 from flowedu.vision import models
 from flowedu.vision.models.neural_style_transfer import stylenet
 
-from .making import assert_same_state, graph, twins
+from .making import assert_same_state, make_graph, twins
 
 STEPS = 20
 
@@ -76,7 +76,7 @@ def loss_of_steps(g, x, y, steps=STEPS):
     return [g(x, y).item() for _ in range(steps)]
 
 
-def eagerly(model, optimizer, loss_of, x, y, steps=STEPS):
+def train_model_eagerly(model, optimizer, loss_of, x, y, steps=STEPS):
     losses = []
     for _ in range(steps):
         loss = loss_of(model, x, y)
@@ -93,8 +93,8 @@ def test_twenty_steps(name):
     (a, b), (x, y) = twins(lambda: make().double()), data()          # rounding errors stay small in float64
     x, y = (t.double() if t.dtype is flow.float32 else t for t in (x, y))
     sgd = OPTIMIZERS["momentum"]
-    losses = loss_of_steps(graph(step_of(loss_of), sgd(a.parameters()), model=a), x, y)
-    np.testing.assert_allclose(losses, eagerly(b, sgd(b.parameters()), loss_of, x, y), rtol=1e-6)
+    losses = loss_of_steps(make_graph(step_of(loss_of), sgd(a.parameters()), model=a), x, y)
+    np.testing.assert_allclose(losses, train_model_eagerly(b, sgd(b.parameters()), loss_of, x, y), rtol=1e-6)
     assert losses[-1] < losses[0]
     assert_same_state(a, b, rtol=1e-5, atol=1e-7)
 
@@ -105,10 +105,10 @@ def test_float32(name):
     make, loss_of, data = MODELS[name]
     (a, b), (x, y) = twins(make), data()
     sgd = OPTIMIZERS["sgd"]
-    losses = loss_of_steps(graph(step_of(loss_of), sgd(a.parameters()), model=a), x, y, 3)
-    np.testing.assert_allclose(losses, eagerly(b, sgd(b.parameters()), loss_of, x, y, 3), rtol=2e-3)
+    losses = loss_of_steps(make_graph(step_of(loss_of), sgd(a.parameters()), model=a), x, y, 3)
+    np.testing.assert_allclose(losses, train_model_eagerly(b, sgd(b.parameters()), loss_of, x, y, 3), rtol=2e-3)
     a.eval()
-    predicted = graph(lambda self, x: self.model(x), model=a)(x).numpy()
+    predicted = make_graph(lambda self, x: self.model(x), model=a)(x).numpy()
     want = a(x).numpy()
     np.testing.assert_allclose(predicted, want, rtol=1e-3, atol=1e-4 * np.abs(want).max())
 
@@ -120,8 +120,8 @@ def test_optimizers(name, optimizer):
     make_optimizer = OPTIMIZERS[optimizer]
     (a, b), (x, y) = twins(lambda: make().double()), data()
     x = x.double() if x.dtype is flow.float32 else x
-    losses = loss_of_steps(graph(step_of(loss_of), make_optimizer(a.parameters()), model=a), x, y)
-    np.testing.assert_allclose(losses, eagerly(b, make_optimizer(b.parameters()), loss_of, x, y), rtol=1e-5)
+    losses = loss_of_steps(make_graph(step_of(loss_of), make_optimizer(a.parameters()), model=a), x, y)
+    np.testing.assert_allclose(losses, train_model_eagerly(b, make_optimizer(b.parameters()), loss_of, x, y), rtol=1e-5)
     assert_same_state(a, b, rtol=1e-4, atol=1e-6)
 
 
@@ -131,7 +131,7 @@ def test_passes(name, off):
     make, loss_of, data = MODELS[name]
     (a, b), (x, y) = twins(lambda: make().double()), data()
     x = x.double() if x.dtype is flow.float32 else x
-    g, h = (graph(step_of(loss_of), OPTIMIZERS["adam"](m.parameters()), model=m) for m in (a, b))
+    g, h = (make_graph(step_of(loss_of), OPTIMIZERS["adam"](m.parameters()), model=m) for m in (a, b))
     h.config.disable_pass(off)
     np.testing.assert_allclose(loss_of_steps(g, x, y, 3), loss_of_steps(h, x, y, 3), rtol=1e-9)
     assert_same_state(a, b, rtol=1e-6, atol=1e-9)
@@ -142,7 +142,7 @@ def test_checkpointing(name):
     make, loss_of, data = MODELS[name]
     (a, b), (x, y) = twins(lambda: make().double()), data()
     x = x.double() if x.dtype is flow.float32 else x
-    g, h = (graph(step_of(loss_of), OPTIMIZERS["sgd"](m.parameters()), model=m) for m in (a, b))
+    g, h = (make_graph(step_of(loss_of), OPTIMIZERS["sgd"](m.parameters()), model=m) for m in (a, b))
     for part in h.model.features if name == "mobilenet" else h.model.blocks:
         part.to(GraphModule).activation_checkpointing = True
     np.testing.assert_allclose(loss_of_steps(g, x, y, 5), loss_of_steps(h, x, y, 5), rtol=1e-9)
@@ -194,7 +194,7 @@ def test_graph_equals_job_function(name, optimizer):
 
     step = job(train, x.numpy(), y.numpy().astype(np.int32), type="train")
     in_job = [step(x.numpy(), y.numpy().astype(np.int32)).item() for _ in range(STEPS)]
-    g = graph(step_of(classify), OPTIMIZERS[optimizer](model.parameters()), model=model)
+    g = make_graph(step_of(classify), OPTIMIZERS[optimizer](model.parameters()), model=model)
     np.testing.assert_allclose(loss_of_steps(g, x, y), in_job, rtol=2e-4)
     trained = sorted(np.abs(v.numpy()).sum() for v in flow.get_all_variables().values() if v.numpy().size > 1)
     own = sorted(np.abs(v.numpy()).sum() for v in model.state_dict().values())

@@ -14,7 +14,7 @@ import flowedu as flow
 from flowedu import nn, optim
 from flowedu.optim import lr_scheduler as L
 
-from .making import graph
+from .making import make_graph
 
 N, ROWS = 6, 8
 RNG = np.random.default_rng(0)
@@ -87,8 +87,8 @@ class Run:
             return loss
 
         if self.g is None:
-            self.g = graph(build, (self.optimizer, self.schedule), model=self.model,
-                           config={"set_gradient_accumulation_steps": self.micro})
+            self.g = make_graph(build, (self.optimizer, self.schedule), model=self.model,
+                                config={"set_gradient_accumulation_steps": self.micro})
         return self.g
 
     # ---- ways to continue: each returns the run that continues
@@ -227,7 +227,7 @@ def test_a_failed_step_does_not_count():
         loss.backward()
         return loss
 
-    g = graph(build, (optimizer, schedule), model=model, loss=nn.CrossEntropyLoss())
+    g = make_graph(build, (optimizer, schedule), model=model, loss=nn.CrossEntropyLoss())
     x = flow.tensor(X[0])
     g(x, flow.zeros(ROWS, dtype=flow.int64))
     for _ in range(2):
@@ -285,7 +285,7 @@ def test_optimizers_of_one_graph_count_separately(way):
         def build(self, x, y):
             loss = ((self.model(x) - y) ** 2).mean()
             loss.backward()
-        return graph(build, *zip(*made[1:]), model=made[0])
+        return make_graph(build, *zip(*made[1:]), model=made[0])
 
     one, want = made(), made()
     for which in ((1,), (1,), (0, 1)):

@@ -11,10 +11,20 @@ from flowedu import nn
 from flowedu.errors.extras import install
 from flowedu.onnx.ops import RULES
 from flowedu.vision import models
-from laws.calls import attributes, cases, close, examples, input_name, label, types_of, values
+from laws.calls import (
+    assert_equal_up_to_rounding,
+    attributes,
+    cases,
+    draw_arrays,
+    draw_values,
+    examples,
+    input_name,
+    label,
+    types_of,
+)
 
-from .making import batch, graph, mlp, trainer
-from .nets import flat, inputs
+from .making import batch, make_graph, make_mlp, trainer
+from .nets import collect_tensors, modules_with_inputs
 
 ort = pytest.importorskip("onnxruntime")
 onnx = pytest.importorskip("onnx")
@@ -32,16 +42,16 @@ def exported(g, path, *xs, **names):
 
 
 def agrees(f, path, *xs, tol=1e-5):
-    g = graph(lambda self, *a: self.m(*a), m=f) if isinstance(f, nn.Module) else graph(lambda self, *a: f(*a))
+    g = make_graph(lambda self, *a: self.m(*a), m=f) if isinstance(f, nn.Module) else make_graph(lambda self, *a: f(*a))
     want = g(*xs)
-    for a, b in zip(flat(want), exported(g, path, *xs)[1], strict=True):
+    for a, b in zip(collect_tensors(want), exported(g, path, *xs)[1], strict=True):
         assert a.numpy().dtype == b.dtype and a.shape == b.shape
         np.testing.assert_allclose(b, a.numpy(), rtol=tol, atol=tol)
 
 
-@pytest.mark.parametrize("name", inputs())
+@pytest.mark.parametrize("name", modules_with_inputs())
 def test_models(name, tmp_path):
-    make, xs = inputs()[name]
+    make, xs = modules_with_inputs()[name]
     agrees(make().eval(), tmp_path / "m.onnx", *xs, tol=1e-4)
 
 
@@ -78,18 +88,17 @@ CASES = [(op, e) for op in R.values() if known(op) and op.name not in ("recomput
 def test_records(case, tmp_path):
     op, example = case
     rng, attrs = np.random.default_rng(0), attributes(op, example)
-    arrays = [values(op.domain.get(input_name(op, i), "any"), s, t, rng, i)
-              for i, (s, t) in enumerate(zip(example["shapes"], types_of(op, example, np.float32)))]
+    arrays = draw_arrays(op, example, np.float32, rng)
     wanted = {"max_pool2d": [0], "layer_norm": [0], "lstm": [0, 1, 2], "gru": [0, 1], "attention": [0]}
     keep = wanted.get(op.name)  # without outputs for backward
     first = lambda out: [out[i] for i in keep] if keep else out
-    g = graph(lambda self, *xs: first(op.call(tuple(xs), attrs)))
+    g = make_graph(lambda self, *xs: first(op.call(tuple(xs), attrs)))
     xs = [flow.from_numpy(a) for a in arrays]
-    want = flat(g(*xs))
+    want = collect_tensors(g(*xs))
     session, got = exported(g, tmp_path / "op.onnx", *xs)
     for a, b in zip(want, got, strict=True):
         assert a.numpy().dtype == b.dtype, (a.dtype, b.dtype)
-        close(b, a.numpy(), np.float32, scale=5)
+        assert_equal_up_to_rounding(b, a.numpy(), np.float32, scale=5)
 
 
 def test_dtypes(tmp_path):
@@ -99,8 +108,8 @@ def test_dtypes(tmp_path):
                 (n * 3 // 3).sum())
 
     xs = flow.randn(3, 4), flow.arange(4), flow.tensor([True, False, True, True])
-    g = graph(lambda self, *a: [v for i, v in enumerate(f(*a)) if i in (0, 2)])
-    want = flat(g(*xs))
+    g = make_graph(lambda self, *a: [v for i, v in enumerate(f(*a)) if i in (0, 2)])
+    want = collect_tensors(g(*xs))
     for a, b in zip(want, exported(g, tmp_path / "a.onnx", xs[0], xs[1], xs[2])[1], strict=True):
         assert a.numpy().dtype == b.dtype and np.allclose(a.numpy(), b)
     agrees(lambda x, mask: (x.masked_fill(mask, 0.0), mask.logical_not(), (x > 0).logical_and(mask)),
@@ -109,7 +118,7 @@ def test_dtypes(tmp_path):
 
 # ---- contents of the file
 def test_names_and_shapes(tmp_path):
-    g, x = graph(lambda self, x, y: {"a": self.m(x), "b": y}, m=mlp()), batch()[0]
+    g, x = make_graph(lambda self, x, y: {"a": self.m(x), "b": y}, m=make_mlp()), batch()[0]
     g(x, flow.arange(3))
     session, _ = exported(g, tmp_path / "m.onnx", x, flow.arange(3))
     assert [(i.name, i.shape, i.type) for i in session.get_inputs()] == [
@@ -167,7 +176,7 @@ def test_an_unsupported_opset_is_refused_and_no_file_is_left(tmp_path):
 
 
 def test_training_graphs_are_exported_for_prediction(tmp_path):
-    model, (x, y) = mlp(), batch()
+    model, (x, y) = make_mlp(), batch()
     g = trainer(model, flow.optim.SGD(model.parameters(), lr=0.1))
     g(x, y)
     got = exported(g, tmp_path / "m.onnx", x, y)[1]
@@ -176,7 +185,7 @@ def test_training_graphs_are_exported_for_prediction(tmp_path):
 
 def test_ops_without_a_counterpart_are_listed(tmp_path):
     model = nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4), nn.Dropout(0.5))
-    g = graph(lambda self, x: flow.lgamma(self.model(x).abs()), model=model)
+    g = make_graph(lambda self, x: flow.lgamma(self.model(x).abs()), model=model)
     g(batch()[0])
     with pytest.raises(NotImplementedError,
                        match="does not write yet: batch_norm, lgamma, random_mask_like") as e:
@@ -192,9 +201,9 @@ def test_errors_of_unsupported_ops_do_not_blame_onnx(case, tmp_path):
     eval().
     """
     op, example = case
-    arrays = [values(op.domain.get(input_name(op, i), "any"), s, t, np.random.default_rng(0), i)
+    arrays = [draw_values(op.domain.get(input_name(op, i), "any"), s, t, np.random.default_rng(0), i)
               for i, (s, t) in enumerate(zip(example["shapes"], types_of(op, example, np.float32)))]
-    g = graph(lambda self, *xs: op.call(tuple(xs), attributes(op, example)))
+    g = make_graph(lambda self, *xs: op.call(tuple(xs), attributes(op, example)))
     g(*map(flow.from_numpy, arrays))
     with pytest.raises(NotImplementedError, match=rf"does not write yet: .*\b{op.name}\b") as e:
         flow.onnx.export(g, tmp_path / "m.onnx")
@@ -213,7 +222,7 @@ def test_random_numbers_are_drawn_by_the_runtime(tmp_path):
                 flow.normal(3.0, 0.5, (2000,)), flow.bernoulli(flow.full_like(x, 0.25)))
 
     x = flow.zeros(50, 40)
-    g = graph(lambda self, x: f(x))
+    g = make_graph(lambda self, x: f(x))
     want = g(x)
     session, got = exported(g, tmp_path / "m.onnx", x)
     for a, b in zip(want, got, strict=True):
@@ -254,12 +263,12 @@ def test_comparisons_with_any_number(tmp_path):
 
 def test_misuse(tmp_path, monkeypatch):
     with pytest.raises(RuntimeError, match="the graph is not compiled"):
-        flow.onnx.export(graph(lambda self, x: x), tmp_path / "m.onnx")
+        flow.onnx.export(make_graph(lambda self, x: x), tmp_path / "m.onnx")
     with pytest.raises(TypeError, match="not an nn.Graph and no module"):
         flow.onnx.export(3, tmp_path / "m.onnx")
     with pytest.raises(TypeError, match="(?s)at the sizes of a call.*args="):
-        flow.onnx.export(mlp(), tmp_path / "m.onnx")
-    g = graph(lambda self, x: x)
+        flow.onnx.export(make_mlp(), tmp_path / "m.onnx")
+    g = make_graph(lambda self, x: x)
     g(flow.ones(1))
     for more in ({"args": flow.ones(1)}, {"args": [3]}, {"kwargs": {"x": 1}},
                  {"dynamic_axes": {"INPUT_0": [0]}}):

@@ -30,7 +30,7 @@ TIMES = ("before", "between", "after the last use", "after backward")
 ROLES = ("trained", "frozen", "buffer")
 
 
-class Net(nn.Module):
+class WritingNet(nn.Module):
     def __init__(self, role: str):
         super().__init__()
         self.first, self.last = nn.Linear(3, 3, bias=False), nn.Linear(3, 2)
@@ -85,7 +85,7 @@ def test_steps_with_writes_equal_eager_steps(optimizer, role, data):
     writes = data.draw(st.lists(st.tuples(st.sampled_from(TIMES), st.sampled_from(list(WRITES))), min_size=1,
                                 max_size=3))
     flow.manual_seed(0)
-    eager, x = Net(role), flow.randn(4, 3)
+    eager, x = WritingNet(role), flow.randn(4, 3)
     compiled = copy.deepcopy(eager)
     eager_optimizer = OPTIMIZERS[optimizer]([p for p in eager.parameters() if p.requires_grad])
     graph = graph_of(compiled, OPTIMIZERS[optimizer]([p for p in compiled.parameters() if p.requires_grad]),
@@ -104,7 +104,7 @@ def test_writes_in_micro_batches(role, when):
     """Each micro-batch writes, like each pass of an eager loop, or the graph refuses."""
     writes = [(when, "decay")]
     flow.manual_seed(0)
-    eager, x = Net(role), flow.randn(4, 3)
+    eager, x = WritingNet(role), flow.randn(4, 3)
     compiled = copy.deepcopy(eager)
     optimizer = OPTIMIZERS["sgd"]([p for p in eager.parameters() if p.requires_grad])
     graph = graph_of(compiled, OPTIMIZERS["sgd"]([p for p in compiled.parameters() if p.requires_grad]),
@@ -167,7 +167,7 @@ REGISTER = {
 @pytest.mark.parametrize("when", ["before", "in build", "after"])
 def test_hooks_of_parameters_are_refused(register, when):
     flow.manual_seed(0)
-    net, x, handles = Net("trained"), flow.randn(4, 3), []
+    net, x, handles = WritingNet("trained"), flow.randn(4, 3), []
 
     class Step(nn.Graph):
         def __init__(self):
@@ -199,7 +199,7 @@ def test_hooks_of_parameters_are_refused(register, when):
 
 @pytest.mark.parametrize("register", ["hook"])
 def test_grad_in_build_refuses_hooks_of_its_inputs(register):
-    net = Net("trained")
+    net = WritingNet("trained")
     REGISTER[register](net.written)
 
     class Predict(nn.Graph):

@@ -16,29 +16,29 @@ from flowedu.show.graph import drawing, layout
 from flowedu.show.plan import parts
 from flowedu.show.svg import BOXES
 
-from .making import batch, graph, mlp, trainer, values
+from .making import batch, copy_state, make_graph, make_mlp, trainer
 
 X, Y = batch()
 SVG = "{http://www.w3.org/2000/svg}"
 
 
-def trained():
+def make_trained_graph():
     model = nn.Sequential(nn.Linear(4, 6), nn.GELU(), nn.Linear(6, 3))
     g = trainer(model, flow.optim.Adam(model.parameters()))
     g(X, Y)
     return g
 
 
-def read(path):
+def read_svg(path):
     root = ElementTree.parse(path).getroot()
     boxes = list(root.iter(SVG + "g"))
     return root, [b.find(SVG + "title").text for b in boxes], [b.findall(SVG + "text")[0].text for b in boxes]
 
 
 def test_a_drawing_of_the_graph(tmp_path):
-    g = trained()
+    g = make_trained_graph()
     path = g.draw(tmp_path / "deep" / "graph.svg")
-    root, tips, labels = read(path)
+    root, tips, labels = read_svg(path)
     for want in (f"_{g.name}_input.0.0_2", "model.0.weight", "matmul", "gelu", f"_{g.name}_output.0.0_2"):
         assert want in labels, labels
     assert any("model.0-matmul-" in t and "making.py" in t for t in tips)              # the line in user code
@@ -49,9 +49,9 @@ def test_a_drawing_of_the_graph(tmp_path):
 
 
 def test_a_drawing_after_the_passes(tmp_path):
-    g = trained()
-    _, _, before = read(g.draw(tmp_path / "a.svg"))
-    root, tips, after = read(g.draw(tmp_path / "b.svg", "optimized"))
+    g = make_trained_graph()
+    _, _, before = read_svg(g.draw(tmp_path / "a.svg"))
+    root, tips, after = read_svg(g.draw(tmp_path / "b.svg", "optimized"))
     assert len(after) < len(before) and "after the passes" in root.find(SVG + "text").text
     assert f"_{g.name}_output.0.0_2" in after
 
@@ -61,7 +61,7 @@ def test_boxes_do_not_overlap_and_lines_go_down(tmp_path):
     g = trainer(model, flow.optim.SGD(model.parameters(), lr=0.1, momentum=0.9))
     g(flow.randn(2, 1, 8, 8), flow.tensor([0, 1]))
     for what in ("graph", "optimized"):
-        root, _, _ = read(g.draw(tmp_path / "g.svg", what))
+        root, _, _ = read_svg(g.draw(tmp_path / "g.svg", what))
         rects = [tuple(float(r.get(k)) for k in ("x", "y", "width", "height"))
                  for r in root.iter(SVG + "rect")
                  if r.get("x")]
@@ -133,29 +133,29 @@ def test_a_large_graph_is_drawn_collapsed_and_in_full(what, tmp_path):
     model = flow.vision.models.mobilenet_v2(num_classes=10, width_mult=0.35)
     g = trainer(model, flow.optim.SGD(model.parameters(), lr=0.1, momentum=0.9))
     g(flow.randn(2, 3, 32, 32), flow.tensor([0, 1]))
-    root, _, labels = read(g.draw(tmp_path / "g.svg", what))
+    root, _, labels = read_svg(g.draw(tmp_path / "g.svg", what))
     rects = [r for r in root.iter(SVG + "rect") if r.get("stroke")]
     assert len(rects) <= BOXES and {"features.0", "features.18", "classifier.1", "updates"} <= set(labels)
     assert root.find(f"{SVG}a").get("href") == "g-all.svg"
-    _, tips, _ = read(tmp_path / "g-all.svg")
+    _, tips, _ = read_svg(tmp_path / "g-all.svg")
     nodes = g._compiled.operators if what == "graph" else g._compiled.program.graph.nodes
     assert len([t for t in tips if not re.match("(input|variable|host|output) ", t)]) == len(nodes)
 
 
 def test_a_drawing_of_memory(tmp_path):
-    g = trained()
+    g = make_trained_graph()
     assert g.draw(tmp_path / "m.png", "memory").stat().st_size > 5000
     assert "<svg" in g.draw(tmp_path / "m.svg", "memory").read_text(encoding="utf-8")[:600]
 
 
 def test_drawable_objects():
-    g = trained()
+    g = make_trained_graph()
     with pytest.raises(ValueError, match='"graph", "optimized" or "memory"'):
         g.draw("x.svg", "plan")
 
 
 def test_report_and_profile():
-    g = trained()
+    g = make_trained_graph()
     text = g.report()
     for name in ("simplify", "cse", "dead", "fuse", "update", "memory"):
         assert re.search(rf"\b{name}\b", text), text
@@ -170,19 +170,19 @@ def test_report_and_profile():
     assert abs(sum(stages.values()) - made) < 0.05 and abs(sum(passes.values()) - stages["passes"]) < 0.1
     assert all(stages[k] > 0 for k in ("trace", "derivative", "passes", "plan", "executor"))
     model = g.model.to(nn.Module)
-    before, state = values(model), g.state_dict()["model.0.weight-m"].numpy().copy()
+    before, state = copy_state(model), g.state_dict()["model.0.weight-m"].numpy().copy()
     rows = g.profile(X, Y).splitlines()
     assert rows[0].split() == ["call", "op", "us", "share"] and "calls," in rows[-1]
     shares = [float(r.rpartition(" ")[2].rstrip("%")) for r in rows[1:-1]]
     assert shares == sorted(shares, reverse=True) and abs(sum(shares) - 100) < 3
     # profiling is not a training step
-    assert all(np.array_equal(v, before[k]) for k, v in values(model).items())
+    assert all(np.array_equal(v, before[k]) for k, v in copy_state(model).items())
     assert np.array_equal(g.state_dict()["model.0.weight-m"].numpy(), state)
     assert g.state_dict()["System-Train-TrainStep"].tolist() == [1]
 
 
 def test_only_compiled_graphs_have_a_report():
-    g = graph(lambda self, x: self.m(x), m=mlp())
+    g = make_graph(lambda self, x: self.m(x), m=make_mlp())
     for use in (g.report, lambda: g.profile(X), lambda: g.draw("x.svg")):
         with pytest.raises(RuntimeError, match="is not compiled yet"):
             use()
@@ -190,7 +190,7 @@ def test_only_compiled_graphs_have_a_report():
 
 @pytest.mark.parametrize("optimizer", [flow.optim.SGD, flow.optim.Adam, flow.optim.RMSprop])
 def test_a_plan_distinguishes_backward_from_updates(optimizer):
-    model = mlp()
+    model = make_mlp()
     g = trainer(model, optimizer(model.parameters(), lr=0.01))
     g(X, Y)
     found = parts(g._compiled.program.plan)

@@ -6,10 +6,10 @@ import flowedu as flow
 from flowedu import nn
 from flowedu.nn.graph import GraphModule, GraphTensor, ProxyModule
 
-from .making import batch, graph
+from .making import batch, make_graph
 
 
-class Net(nn.Module):
+class ProxiedNet(nn.Module):
     def __init__(self):
         super().__init__()
         self.body = nn.Sequential(nn.Linear(4, 3), nn.ReLU(), nn.BatchNorm1d(3))
@@ -24,13 +24,13 @@ class Net(nn.Module):
         return x * self.scale * 2
 
 
-def made():
-    model = Net()
-    return model, graph(lambda self, x: self.model(x), model=model)
+def make_model_and_graph():
+    model = ProxiedNet()
+    return model, make_graph(lambda self, x: self.model(x), model=model)
 
 
 def test_attributes_of_a_proxy():
-    model, g = made()
+    model, g = make_model_and_graph()
     assert isinstance(g.model, ProxyModule) and not isinstance(g.model, nn.Module)
     assert g.model.to(nn.Module) is model and g.model.body.to(nn.Module) is model.body
     assert (g.model.body[0].to(nn.Linear) is model.body[0]
@@ -43,7 +43,7 @@ def test_attributes_of_a_proxy():
 
 
 def test_handles():
-    _, g = made()
+    _, g = make_model_and_graph()
     handle = g.model.body[0].to(GraphModule)
     assert (handle.name, handle.name_prefix, handle.path, handle.type) == ("0", "model.body.", "model.body.0",
                                                                            "MODULE")
@@ -57,7 +57,7 @@ def test_handles():
 
 
 def test_tensors():
-    model, g = made()
+    model, g = make_model_and_graph()
     weight, mean = g.model.body[0].weight, g.model.body[2].running_mean
     assert weight.to(flow.Tensor) is model.body[0].weight and weight.shape == (3, 4)
     assert weight.to(GraphTensor) == GraphTensor("model.body.0.weight", "PARAMETER")
@@ -67,7 +67,7 @@ def test_tensors():
 
 
 def test_other_attributes_come_from_the_module():
-    model, g = made()
+    model, g = make_model_and_graph()
     g.model.eval()
     assert not model.training and not model.body[2].training
     g.model.width = 7
@@ -80,7 +80,7 @@ def test_other_attributes_come_from_the_module():
 
 
 def test_in_build_parameters_are_tensors():
-    model = Net().eval()
+    model = ProxiedNet().eval()
 
     def build(self, x):
         assert self.model.body[0].weight is model.body[0].weight
@@ -88,11 +88,11 @@ def test_in_build_parameters_are_tensors():
 
     x = batch()[0]
     want = model(x) + model.scale.sum() + flow.matmul(x, model.body[0].weight.T).sum()
-    assert np.allclose(graph(build, model=model)(x).numpy(), want.numpy(), atol=1e-4)
+    assert np.allclose(make_graph(build, model=model)(x).numpy(), want.numpy(), atol=1e-4)
 
 
 def test_the_state_of_a_proxy_is_not_saved(tmp_path):
-    _, g = made()
+    _, g = make_model_and_graph()
     with pytest.raises(AssertionError, match="state_dict is that of a module inside an nn.Graph") as e:
         flow.save(g.model.state_dict(), str(tmp_path / "state"))
     assert "graph.state_dict()" in str(e.value) and not (tmp_path / "state").exists()
@@ -166,10 +166,10 @@ def test_a_write_through_a_proxy_equals_a_write_to_the_module(write, when):
     assert read(model) == read(twin)
     proxied = read(g.m)
     assert proxied == read(twin) or isinstance(proxied, list) and set(proxied) == {"ProxyModule"}
-    agree(g, model, twin, x)
+    assert_same_calls(g, model, twin, x)
 
 
-def agree(g, model, twin, x, change=lambda module: None):
+def assert_same_calls(g, model, twin, x, change=lambda module: None):
     """Assert that two calls of the graph and of the copy have the same results and states."""
     for _ in range(2):
         change(twin)
@@ -192,7 +192,7 @@ def test_a_write_in_build_is_applied_or_refused(write):
         return self.m(x)
 
     x = flow.tensor([[1.0, 2.0], [3.0, 5.0]])
-    g = graph(build, m=model)
+    g = make_graph(build, m=model)
     try:
         g(x)
     except flow.errors.FlowError as e:
@@ -200,13 +200,13 @@ def test_a_write_in_build_is_applied_or_refused(write):
         return
     change(twin)
     twin(x)
-    agree(g, model, twin, x, change)
+    assert_same_calls(g, model, twin, x, change)
     assert read(model) == read(twin)
 
 
 def test_a_proxied_tensor_is_computed_with():
     """Operators, indexing, and methods behave as on the tensor."""
-    model, g = made()
+    model, g = make_model_and_graph()
     w, proxy = model.body[0].weight, g.model.body[0].weight
     for f in (lambda t: t + 1, lambda t: 2 * t, lambda t: -t, lambda t: t @ t.T, lambda t: t[0],
               lambda t: t > 0,
@@ -216,7 +216,7 @@ def test_a_proxied_tensor_is_computed_with():
 
 
 def test_a_write_in_place_by_an_operator():
-    model, g = made()
+    model, g = make_model_and_graph()
     before = model.body[2].running_mean.numpy().copy()
     g.model.body[2].running_mean += 1
     assert np.array_equal(model.body[2].running_mean.numpy(), before + 1)
@@ -224,6 +224,6 @@ def test_a_write_in_place_by_an_operator():
 
 
 def test_a_proxied_tensor_is_refused_where_a_tensor_is():
-    _, g = made()
+    _, g = make_model_and_graph()
     with pytest.raises(flow.errors.FlowError, match="not allowed to set Tensor attribute"):
         g.other = g.model.scale

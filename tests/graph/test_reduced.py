@@ -11,7 +11,7 @@ import flowedu.nn.functional as F
 from flowedu import nn
 from flowedu.errors import UnsupportedError
 
-from .making import graph
+from .making import make_graph
 
 ROWS, CLASSES = 8, 3
 RNG = np.random.default_rng(0)
@@ -79,7 +79,7 @@ def stepped(loss, labels, k):
         return value
 
     if k:
-        value = graph(build, optimizer, model=model, config={"set_gradient_accumulation_steps": k})(*args)
+        value = make_graph(build, optimizer, model=model, config={"set_gradient_accumulation_steps": k})(*args)
     else:
         value = loss(model(args[0]), *args[1:], model)
         value.backward()
@@ -87,7 +87,7 @@ def stepped(loss, labels, k):
     return np.concatenate([p.numpy().reshape(-1) for p in model.parameters()]), value.numpy()
 
 
-def check(name, labels, k):
+def assert_micro_batches_train_equally(name, labels, k):
     want, loss = stepped(LOSSES[name], labels, 0)
     got, parts = stepped(LOSSES[name], labels, k)
     np.testing.assert_allclose(got, want, rtol=2e-5, atol=2e-6)
@@ -105,14 +105,14 @@ def test_micro_batches_take_the_step_of_the_whole_batch(name, k):
     """The second half has two labels, so that a quarter of the batch has none."""
     labels = LABELS.copy()
     labels[[1, 4, 5]] = -100
-    check(name, labels, k)
+    assert_micro_batches_train_equally(name, labels, k)
 
 
 @given(st.sampled_from(sorted(LOSSES)), IGNORED, st.sampled_from([1, 2, 4, 8]))
 @example("cross_entropy-mean", [False] + [True] * 7, 8)
 @example("kl", [False] * 8, 8)
 def test_any_labels_ignored(name, ignored, k):
-    check(name, np.where(ignored, -100, LABELS), k)
+    assert_micro_batches_train_equally(name, np.where(ignored, -100, LABELS), k)
 
 
 @pytest.mark.parametrize("loss, word", [
@@ -144,7 +144,7 @@ def test_a_gradient_for_each_row(share):
             each.backward(flow.full(each.shape, 1.0 if share == 1.0 else 1 / each.shape[0]))
             return each
 
-        graph(build, optimizer, model=model, config={"set_gradient_accumulation_steps": k})(
+        make_graph(build, optimizer, model=model, config={"set_gradient_accumulation_steps": k})(
             flow.tensor(X), flow.tensor(LABELS))
         return model.weight.numpy()
 

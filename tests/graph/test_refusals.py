@@ -7,27 +7,23 @@ from flowedu import nn
 from flowedu.errors import ShapeError, UnsupportedError
 from flowedu.optim import lr_scheduler as S
 
-from .making import batch, graph, mlp, train_step, trainer, values
+from .making import batch, copy_state, make_graph, make_mlp, make_sgd, train_step, trainer
 
 X, Y = batch()
 LOSS = nn.CrossEntropyLoss()
 
 
-def sgd(model, lr=0.1, **more):
-    return flow.optim.SGD(model.parameters(), lr=lr, **more)
-
-
 def test_arguments_of_add_optimizer():
-    g, model = graph(lambda self, x: x, model=(m := mlp())), m
+    g, model = make_graph(lambda self, x: x, model=(m := make_mlp())), m
     with pytest.raises(AssertionError, match="optimizer cannot be None"):
         g.add_optimizer(None)
     with pytest.raises(AssertionError, match="optimizer must be an instance of Optimizer"):
         g.add_optimizer(model)
     with pytest.raises(AssertionError, match="lr_sch cannot work in a graph"):
-        g.add_optimizer(sgd(model), lr_sch=0.1)
+        g.add_optimizer(make_sgd(model), lr_sch=0.1)
     with pytest.raises(AssertionError, match="lr_sch belongs to another optimizer"):
-        g.add_optimizer(sgd(model), lr_sch=S.StepLR(sgd(model), 2))
-    optimizer = sgd(model)
+        g.add_optimizer(make_sgd(model), lr_sch=S.StepLR(make_sgd(model), 2))
+    optimizer = make_sgd(model)
     with pytest.raises(AssertionError, match="lr_sch cannot work in a graph") as e:
         g.add_optimizer(optimizer, lr_sch=S.ReduceLROnPlateau(optimizer))
     assert "ReduceLROnPlateau only works eagerly" in str(e.value) and not g.training
@@ -38,7 +34,7 @@ def test_arguments_of_add_optimizer():
 
 
 def test_parameters_must_belong_to_the_graph():
-    g = trainer(mlp(), sgd(mlp()))
+    g = trainer(make_mlp(), make_sgd(make_mlp()))
     with pytest.raises(ValueError, match="is not in the corresponding nn.Graph/nn.Module"):
         g(X, Y)
 
@@ -47,25 +43,25 @@ def test_optimizer_before_module():
     class Early(nn.Graph):
         def __init__(self):
             super().__init__()
-            self.add_optimizer(sgd(model))
+            self.add_optimizer(make_sgd(model))
             self.model, self.loss = model, LOSS
 
         build = train_step
 
-    model = mlp()
+    model = make_mlp()
     g = Early()
     assert g(X, Y).item() > g(X, Y).item()
     with pytest.raises(RuntimeError, match="already been compiled"):
-        g.add_optimizer(sgd(model))
+        g.add_optimizer(make_sgd(model))
 
 
-def refused(build, match, error=RuntimeError, model=None, capsys=None):
-    model = model or mlp()
-    before = values(model)
-    g = graph(build, sgd(model), model=model, loss=LOSS)
+def assert_step_refused(build, match, error=RuntimeError, model=None, capsys=None):
+    model = model or make_mlp()
+    before = copy_state(model)
+    g = make_graph(build, make_sgd(model), model=model, loss=LOSS)
     with pytest.raises(error, match=match):
         g(X, Y)
-    assert all(np.array_equal(v, before[k]) for k, v in values(model).items())
+    assert all(np.array_equal(v, before[k]) for k, v in copy_state(model).items())
 
 
 def test_backward_twice():
@@ -74,23 +70,23 @@ def test_backward_twice():
         loss.backward()
         loss.backward()
         return loss
-    refused(build, "backward is called twice in one build")
+    assert_step_refused(build, "backward is called twice in one build")
 
 
 def test_backward_without_optimizer():
     with pytest.raises(RuntimeError, match="there is no optimizer"):
-        graph(train_step, model=mlp(), loss=LOSS)(X, Y)
+        make_graph(train_step, model=make_mlp(), loss=LOSS)(X, Y)
 
 
 def test_optimizer_without_backward():
-    refused(lambda self, x, y: self.model(x), "build calls no backward")
+    assert_step_refused(lambda self, x, y: self.model(x), "build calls no backward")
 
 
 def test_loss_must_be_a_number():
-    refused(lambda self, x, y: self.model(x).backward(),
-            "grad can be implicitly created only for scalar outputs")
-    refused(lambda self, x, y: self.model(x).backward(flow.ones(3)),
-            r"out_grad's shape must be same as output's \(\(3,\)")
+    assert_step_refused(lambda self, x, y: self.model(x).backward(),
+                        "grad can be implicitly created only for scalar outputs")
+    assert_step_refused(lambda self, x, y: self.model(x).backward(flow.ones(3)),
+                        r"out_grad's shape must be same as output's \(\(3,\)")
 
 
 def test_loss_must_depend_on_something():
@@ -99,13 +95,13 @@ def test_loss_must_depend_on_something():
             loss = self.loss(self.model(x), y)
         loss.backward()
         return loss
-    refused(build, "element 0 of tensors does not require grad")
+    assert_step_refused(build, "element 0 of tensors does not require grad")
 
 
 @pytest.mark.parametrize("what", ["step", "zero_grad"])
 def test_optimizers_are_not_called_in_build(what):
-    model = mlp()
-    optimizer = sgd(model)
+    model = make_mlp()
+    optimizer = make_sgd(model)
 
     def build(self, x, y):
         loss = self.loss(self.model(x), y)
@@ -114,7 +110,7 @@ def test_optimizers_are_not_called_in_build(what):
         return loss
 
     with pytest.raises(RuntimeError, match=f"optim.SGD.{what}: eager tensors supported only"):
-        graph(build, optimizer, model=model, loss=LOSS)(X, Y)
+        make_graph(build, optimizer, model=model, loss=LOSS)(X, Y)
 
 
 def test_gradients_are_not_clipped_by_hand_in_build():
@@ -123,18 +119,18 @@ def test_gradients_are_not_clipped_by_hand_in_build():
         loss.backward()
         nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
         return loss
-    refused(build, "clip_grad_norm_: parameters have no gradients in nn.Graph.build")
+    assert_step_refused(build, "clip_grad_norm_: parameters have no gradients in nn.Graph.build")
 
 
 def test_a_label_out_of_range_updates_nothing(capsys):
-    model = mlp()
-    g = trainer(model, sgd(model, momentum=0.9))
+    model = make_mlp()
+    g = trainer(model, make_sgd(model, momentum=0.9))
     g(X, Y)
-    before = values(model)
+    before = copy_state(model)
     with pytest.raises(RuntimeError, match="met the index 7, out of range"):
         g(X, flow.full((8,), 7, dtype=flow.int64))
     assert f"[ERROR](GRAPH:{g.name}:G) run got error" in capsys.readouterr().out
-    assert all(np.array_equal(v, before[k]) for k, v in values(model).items())
+    assert all(np.array_equal(v, before[k]) for k, v in copy_state(model).items())
     assert g.state_dict()["System-Train-TrainStep"].tolist() == [1]
 
 

@@ -6,24 +6,24 @@ import flowedu as flow
 from flowedu import nn
 from flowedu.nn.graph import GraphModule
 
-from .making import assert_same_state, batch, graph, mlp, trainer, twins
+from .making import assert_same_state, batch, make_graph, make_mlp, trainer, twins
 
 LOSS = nn.CrossEntropyLoss()
 
 
-def sgd(model):
+def make_momentum_sgd(model):
     return flow.optim.SGD(model.parameters(), lr=0.2, momentum=0.9)
 
 
-def accumulating(model, k, optimizer=sgd, **more):
+def accumulating(model, k, optimizer=make_momentum_sgd, **more):
     return trainer(model, optimizer(model), config={"set_gradient_accumulation_steps": k}, **more)
 
 
 # ---- accumulation
 @pytest.mark.parametrize("k", [1, 2, 4, 8])
 def test_micro_batches_give_the_gradient_of_the_mean(k):
-    (a, b), (x, y) = twins(mlp), batch(8)
-    g, o = accumulating(a, k), sgd(b)
+    (a, b), (x, y) = twins(make_mlp), batch(8)
+    g, o = accumulating(a, k), make_momentum_sgd(b)
     for _ in range(4):
         losses = g(x, y)
         parts = [LOSS(b(xi), yi) for xi, yi in zip(x.chunk(k), y.chunk(k))]
@@ -43,16 +43,16 @@ def test_outputs_of_a_batch_are_joined():
         loss.backward()
         return out, {"loss": loss, "both": out.sum(0)}
 
-    model, (x, y) = mlp(), batch(6)
+    model, (x, y) = make_mlp(), batch(6)
     want = model(x).numpy()
-    g = graph(build, sgd(model), model=model, loss=LOSS, config={"set_gradient_accumulation_steps": 3})
+    g = make_graph(build, make_momentum_sgd(model), model=model, loss=LOSS, config={"set_gradient_accumulation_steps": 3})
     out, more = g(x, y)
     assert out.shape == (6, 3) and np.allclose(out.numpy(), want, atol=1e-5) and more["loss"].shape == (3,)
     assert np.allclose(more["both"].numpy(), want.reshape(3, 2, 3).sum(1).reshape(-1), atol=1e-5)
 
 
 def test_batches_that_cannot_be_split():
-    g = accumulating(mlp(), 3)
+    g = accumulating(make_mlp(), 3)
     with pytest.raises(RuntimeError, match=r"accumulation_steps\(3\): .*_input.0.0_2 cannot be cut into 3 "
                        r"equal") as e:
         g(*batch(8))
@@ -65,7 +65,7 @@ def with_norm():
 
 def test_statistics_move_once_per_micro_batch():
     (a, b), (x, y) = twins(with_norm), batch(12)
-    g, o = accumulating(a, 3), sgd(b)
+    g, o = accumulating(a, 3), make_momentum_sgd(b)
     for _ in range(3):
         g(x, y)
         o.zero_grad()
@@ -83,8 +83,8 @@ def test_every_micro_batch_has_different_masks():
         return y
 
     lin = nn.Linear(1, 1)
-    g = graph(build, flow.optim.SGD(lin.parameters(), lr=0.0), drop=nn.Dropout(0.5), lin=lin,
-              config={"set_gradient_accumulation_steps": 4})
+    g = make_graph(build, flow.optim.SGD(lin.parameters(), lr=0.0), drop=nn.Dropout(0.5), lin=lin,
+                   config={"set_gradient_accumulation_steps": 4})
     masks = g(flow.ones(4, 64), flow.ones(4, 1)).numpy() != 0
     assert len({m.tobytes() for m in masks}) == 4
 
@@ -128,7 +128,7 @@ def test_checkpointing_keeps_the_results_with_dropout(marked):
     models = twins(deep)
     graphs = []
     for i, m in enumerate(models):
-        g = trainer(m, sgd(m))
+        g = trainer(m, make_momentum_sgd(m))
         flow.manual_seed(5)                                          # the same dropout seeds in both
         graphs.append(checkpointed(g, *marked) if i else g)
         g._compile(x, y)
@@ -139,7 +139,7 @@ def test_checkpointing_keeps_the_results_with_dropout(marked):
 
 def test_checkpointing_needs_less_memory():
     x, y = batch(1024)
-    plain, saving, parts = (trainer(m := deep(), sgd(m)) for _ in range(3))
+    plain, saving, parts = (trainer(m := deep(), make_momentum_sgd(m)) for _ in range(3))
     parts.config.set_gradient_accumulation_steps(4)
     for g in (saving, parts):
         checkpointed(g, "model.1", "model.2", "model.3")
@@ -160,7 +160,7 @@ def test_modules_called_twice_and_nested_marks():
             return self.b(self.a(self.a(x)) + x)
 
     (a, b), (x, y) = twins(Twice), batch()
-    g, h = trainer(a, sgd(a)), trainer(b, sgd(b))
+    g, h = trainer(a, make_momentum_sgd(a)), trainer(b, make_momentum_sgd(b))
     h.model.to(GraphModule).activation_checkpointing = True
     h.model.a.to(GraphModule).activation_checkpointing = True
     for _ in range(4):
@@ -170,7 +170,7 @@ def test_modules_called_twice_and_nested_marks():
 
 def test_statistics_move_once_although_computed_twice():
     (a, b), (x, y) = twins(with_norm), batch(12)
-    g, h = trainer(a, sgd(a)), checkpointed(trainer(b, sgd(b)), "model")
+    g, h = trainer(a, make_momentum_sgd(a)), checkpointed(trainer(b, make_momentum_sgd(b)), "model")
     for _ in range(3):
         assert np.isclose(g(x, y).item(), h(x, y).item(), rtol=1e-5)
     assert_same_state(a, b)
@@ -180,7 +180,7 @@ def test_accumulation_and_checkpointing_together():
     (a, b), (x, y) = twins(deep), batch(16)
     for m in (a, b):
         m.eval()  # dropout masks differ, because the ops differ
-    g, h = trainer(a, sgd(a)), checkpointed(accumulating(b, 4), "model.1", "model.2")
+    g, h = trainer(a, make_momentum_sgd(a)), checkpointed(accumulating(b, 4), "model.1", "model.2")
     for _ in range(3):
         assert np.isclose(g(x, y).item(), h(x, y).numpy().mean(), rtol=1e-5)
     assert_same_state(a, b)
@@ -195,8 +195,8 @@ def test_gradients_requested_in_build_recompute():
     found = []
     for marked in (False, True):
         flow.manual_seed(3)
-        g = graph(slopes, model=nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 3)),
-                  loss=nn.CrossEntropyLoss())
+        g = make_graph(slopes, model=nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 3)),
+                       loss=nn.CrossEntropyLoss())
         if marked:
             g.model.to(GraphModule).activation_checkpointing = True
         found.append([s.numpy() for s in g(x, y)])

@@ -17,16 +17,16 @@ from common import HANGS, few
 from flowedu import nn
 from flowedu.errors import CheckpointError, FlowError
 
-from .making import batch, graph, mlp, trainer
-from .nets import flat, inputs
+from .making import batch, make_graph, make_mlp, trainer
+from .nets import collect_tensors, modules_with_inputs
 
-NETS = list(inputs())
+NETS = list(modules_with_inputs())
 
 
 def called(name):
-    make, xs = inputs()[name]
+    make, xs = modules_with_inputs()[name]
     model = make().eval()
-    g = graph(lambda self, *a: self.model(*a), model=model)
+    g = make_graph(lambda self, *a: self.model(*a), model=model)
     return g, xs, g(*xs)
 
 
@@ -36,8 +36,8 @@ def test_loaded_in_the_same_process(name, tmp_path):
     flow.save(g, str(tmp_path / "1" / "model"))                       # creates parent directories
     loaded = flow.load_graph(str(tmp_path / "1" / "model"))
     got = loaded(*xs)
-    assert type(got) is type(out) and [t.shape for t in flat(got)] == [t.shape for t in flat(out)]
-    for a, b in zip(flat(got), flat(out), strict=True):
+    assert type(got) is type(out) and [t.shape for t in collect_tensors(got)] == [t.shape for t in collect_tensors(out)]
+    for a, b in zip(collect_tensors(got), collect_tensors(out), strict=True):
         assert a.dtype is b.dtype and np.array_equal(a.numpy(), b.numpy(), equal_nan=True)
     assert got is not loaded(*xs) and g.name in repr(loaded)
 
@@ -64,13 +64,13 @@ def test_loaded_in_another_process(tmp_path):
                        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "FLOWEDU_NUM_THREADS":
                             str(flow.get_num_threads())})
         found = np.load(tmp_path / f"{name}-out.npz")
-        for a, b in zip((found[k] for k in found.files), flat(out), strict=True):
+        for a, b in zip((found[k] for k in found.files), collect_tensors(out), strict=True):
             assert np.array_equal(a, b.numpy(), equal_nan=True)
 
 
 def test_files_on_disk(tmp_path):
     model = nn.Sequential(nn.Linear(4, 3), nn.ReLU(), nn.BatchNorm1d(3)).eval()
-    g = graph(lambda self, x: self.model(x), model=model)
+    g = make_graph(lambda self, x: self.model(x), model=model)
     g(flow.ones(2, 4))
     flow.save(g, str(tmp_path / "model"))
     names = sorted(os.listdir(tmp_path / "model"))
@@ -92,8 +92,8 @@ def test_training_graphs_are_saved_for_prediction(tmp_path):
         loss.backward()
         return out, loss
 
-    model, (x, y) = mlp(), batch()
-    g = graph(build, flow.optim.Adam(model.parameters()), model=model)
+    model, (x, y) = make_mlp(), batch()
+    g = make_graph(build, flow.optim.Adam(model.parameters()), model=model)
     g(x, y)
     flow.save(g, str(tmp_path / "m"))
     out, loss = flow.load_graph(str(tmp_path / "m"))(x, y)
@@ -104,7 +104,7 @@ def test_training_graphs_are_saved_for_prediction(tmp_path):
 
 def test_batch_norm_in_training_mode_uses_the_batch(tmp_path):
     model = nn.BatchNorm1d(4)
-    g, x = graph(lambda self, x: self.model(x), model=model), batch()[0]
+    g, x = make_graph(lambda self, x: self.model(x), model=model), batch()[0]
     want = g(x).numpy()
     mean = model.running_mean.numpy().copy()
     flow.save(g, str(tmp_path / "m"))
@@ -114,7 +114,7 @@ def test_batch_norm_in_training_mode_uses_the_batch(tmp_path):
 
 def test_saving_again_replaces(tmp_path):
     path = str(tmp_path / "m")
-    a, b = graph(lambda self, x: self.m(x), m=mlp()), graph(lambda self, x: x * self.m.weight, m=nn.PReLU())
+    a, b = make_graph(lambda self, x: self.m(x), m=make_mlp()), make_graph(lambda self, x: x * self.m.weight, m=nn.PReLU())
     x = batch()[0]
     a(x), b(x)
     flow.save(a, path)
@@ -129,7 +129,7 @@ def test_saving_again_replaces(tmp_path):
 
 
 def test_variables_can_be_changed_between_calls(tmp_path):
-    g, x = graph(lambda self, x: self.m(x), m=nn.Linear(4, 3)), batch()[0]
+    g, x = make_graph(lambda self, x: self.m(x), m=nn.Linear(4, 3)), batch()[0]
     g(x)
     flow.save(g, str(tmp_path / "m"))
     loaded = flow.load_graph(str(tmp_path / "m"))
@@ -142,7 +142,7 @@ def test_variables_can_be_changed_between_calls(tmp_path):
 
 # ---- misuse and damage
 def test_misuse(tmp_path):
-    g = graph(lambda self, x: self.m(x), m=mlp())
+    g = make_graph(lambda self, x: self.m(x), m=make_mlp())
     with pytest.raises(RuntimeError, match="graph must be compiled first"):
         flow.save(g, str(tmp_path / "m"))
     g(batch()[0])
@@ -159,7 +159,7 @@ def test_misuse(tmp_path):
     for x in (flow.ones(3, 4), flow.ones(8, 4).double(), 3):
         with pytest.raises(RuntimeError, match="does not fit"):
             loaded(x)
-    parts = trainer(m := mlp(), flow.optim.SGD(m.parameters(), lr=0.1),
+    parts = trainer(m := make_mlp(), flow.optim.SGD(m.parameters(), lr=0.1),
                     config={"set_gradient_accumulation_steps": 2})
     parts(*batch())
     with pytest.raises(NotImplementedError, match="gradient accumulation cannot be saved"):
@@ -192,7 +192,7 @@ EVIL = ['"flowedu.__import__"(%0) {"op_name": "x"} : (tensor<8x4xf32>) -> tensor
 
 
 def test_damaged_texts_raise_and_are_never_executed(tmp_path):
-    g = graph(lambda self, x: self.m(x), m=mlp())
+    g = make_graph(lambda self, x: self.m(x), m=make_mlp())
     g(batch()[0])
     path = tmp_path / "m"
     flow.save(g, str(path))

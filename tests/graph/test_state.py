@@ -6,7 +6,7 @@ import flowedu as flow
 from flowedu import nn
 from flowedu.optim import lr_scheduler as S
 
-from .making import assert_same_state, batch, graph, mlp, train_step, trainer, twins
+from .making import assert_same_state, batch, make_graph, make_mlp, train_step, trainer, twins
 
 X, Y = batch()
 
@@ -27,8 +27,8 @@ def test_a_loaded_graph_continues_unchanged(name, on_disk, tmp_path):
     """Includes dropout: step n has the same mask as without saving."""
     def made(model):
         optimizer = MAKERS[name](model.parameters())
-        return graph(train_step, (optimizer, S.ExponentialLR(optimizer, 0.8)), model=model,
-                     loss=nn.CrossEntropyLoss())
+        return make_graph(train_step, (optimizer, S.ExponentialLR(optimizer, 0.8)), model=model,
+                          loss=nn.CrossEntropyLoss())
 
     flow.manual_seed(3)
     a = noisy()
@@ -55,7 +55,7 @@ def test_a_loaded_graph_continues_unchanged(name, on_disk, tmp_path):
 
 
 def test_state_before_and_after_the_first_call():
-    model = mlp()
+    model = make_mlp()
     g = trainer(model, MAKERS["adam"](model.parameters()))
     assert list(g.state_dict()) == ["model", "loss"] and g.state_dict()["loss"] == {}
     g.load_state_dict({**g.state_dict(), "model.0.weight-m": flow.ones(6, 4), "unknown": flow.ones(1)})
@@ -68,23 +68,23 @@ def test_state_before_and_after_the_first_call():
     np.testing.assert_allclose(state["model.0.weight-m"].numpy(), 0.9 + 0.1 * slope, rtol=1e-5)
     assert state["model.2.bias-v"].shape == (3,)
     assert state["model"]["0.weight"].shape == (6, 4)
-    plain = trainer(mlp_ := mlp(), flow.optim.SGD(mlp_.parameters(), lr=0.1))
+    plain = trainer(mlp_ := make_mlp(), flow.optim.SGD(mlp_.parameters(), lr=0.1))
     plain(X, Y)
     assert list(plain.state_dict()) == ["model", "loss", "System-Train-TrainStep"]
-    predict = graph(lambda self, x: self.model(x), model=model)
+    predict = make_graph(lambda self, x: self.model(x), model=model)
     predict(X)
     assert list(predict.state_dict()) == ["model"]
 
 
 def test_a_state_is_loaded_only_before_the_first_call():
-    g = trainer(model := mlp(), flow.optim.SGD(model.parameters(), lr=0.1))
+    g = trainer(model := make_mlp(), flow.optim.SGD(model.parameters(), lr=0.1))
     g(X, Y)
     with pytest.raises(AssertionError, match="can only be loaded before the first call of a graph"):
         g.load_state_dict(g.state_dict())
 
 
 def test_strictness():
-    g = trainer(model := mlp(), MAKERS["sgd"](model.parameters()))
+    g = trainer(model := make_mlp(), MAKERS["sgd"](model.parameters()))
     state = g.state_dict()
     missing = {**state, "model": {k: v for k, v in state["model"].items() if k != "0.bias"}}
     with pytest.raises(RuntimeError, match="0.bias"):
@@ -102,7 +102,7 @@ def test_tensors_from_outside_are_loaded():
         def build(self, x):
             count.add_(1)
             return x * count
-        return graph(build)
+        return make_graph(build)
 
     a, b = flow.zeros(1), flow.zeros(1)
     g = counting(a)
@@ -136,7 +136,7 @@ def test_every_pass_may_be_disabled(off):
 
 
 def test_passes_are_known_by_name():
-    g = graph(lambda self, x: x)
+    g = make_graph(lambda self, x: x)
     with pytest.raises(ValueError, match="there is no such pass") as e:
         g.config.disable_pass("fusion")
     assert "fuse" in str(e.value)
@@ -147,7 +147,7 @@ def test_passes_are_known_by_name():
 
 @pytest.mark.filterwarnings("ignore::flowedu.errors.once.OptionWarning")
 def test_config_options_of_oneflow():
-    a, b = twins(mlp)
+    a, b = twins(make_mlp)
     g, h = trainer(a, MAKERS["sgd"](a.parameters())), trainer(b, MAKERS["sgd"](b.parameters()))
     c = h.config
     for name in ("allow_fuse_model_update_ops", "allow_fuse_add_to_output", "allow_fuse_cast_scale",

@@ -6,22 +6,29 @@ import flowedu as flow
 from flowedu import nn
 from flowedu.optim import lr_scheduler as S
 
-from .making import assert_same_state, batch, eager_step, graph, mlp, train_step, trainer, twins, values
+from .making import (
+    assert_same_state,
+    batch,
+    copy_state,
+    eager_step,
+    make_graph,
+    make_mlp,
+    make_sgd,
+    train_step,
+    trainer,
+    twins,
+)
 
 X, Y = batch()
 LOSS = nn.CrossEntropyLoss()
 
 
-def sgd(model, lr=0.1, **more):
-    return flow.optim.SGD(model.parameters(), lr=lr, **more)
-
-
-def follow(make_optimizer, make_scheduler=None, steps=6, make=mlp, **options):
+def follow(make_optimizer, make_scheduler=None, steps=6, make=make_mlp, **options):
     """Run a graph and an eager loop in parallel; return the graph's optimizer and scheduler."""
     a, b = twins(make)
     oa, ob = make_optimizer(a), make_optimizer(b)
     sa, sb = (make_scheduler(oa), make_scheduler(ob)) if make_scheduler else (None, None)
-    g = graph(train_step, (oa, sa), model=a, loss=LOSS, **options)
+    g = make_graph(train_step, (oa, sa), model=a, loss=LOSS, **options)
     for _ in range(steps):
         want = eager_step(b, ob, LOSS, X, Y)
         if sb is not None:
@@ -71,14 +78,14 @@ SCHEDULERS = {
 
 @pytest.mark.parametrize("name", SCHEDULERS)
 def test_schedulers(name):
-    follow(sgd, SCHEDULERS[name])
+    follow(make_sgd, SCHEDULERS[name])
 
 
 def test_several_optimizers():
-    a, b = twins(mlp)
+    a, b = twins(make_mlp)
     parts = lambda m: [flow.optim.SGD(m[0].parameters(), lr=0.1, momentum=0.5),
                        flow.optim.Adam(m[2].parameters(), lr=0.01)]
-    g = graph(train_step, *parts(a), model=a, loss=LOSS)
+    g = make_graph(train_step, *parts(a), model=a, loss=LOSS)
     o1, o2 = parts(b)
     for _ in range(4):
         o2.zero_grad()
@@ -100,16 +107,16 @@ def test_groups_with_different_rates(schedule):
 
 
 def test_frozen_and_omitted_parameters():
-    a, b = twins(mlp)
+    a, b = twins(make_mlp)
     for m in (a, b):
         m[0].requires_grad_(False)                                  # frozen, but in the optimizer
-    start = values(a)
+    start = copy_state(a)
     g = trainer(a, flow.optim.SGD([*a[0].parameters(), a[2].weight], lr=0.1))       # a[2].bias is in no group
     o = flow.optim.SGD([b[2].weight], lr=0.1)
     for _ in range(3):
         assert np.isclose(g(X, Y).item(), eager_step(b, o, LOSS, X, Y), rtol=1e-5)
     assert_same_state(a, b)
-    assert [k for k, v in values(a).items() if not np.array_equal(v, start[k])] == ["2.weight"]
+    assert [k for k, v in copy_state(a).items() if not np.array_equal(v, start[k])] == ["2.weight"]
 
 
 @pytest.mark.parametrize("most", [0.05, 100.0])  # gradients are longer, and shorter, which are not scaled
@@ -119,50 +126,50 @@ def test_clipping(norm, most):
         group = {"params": model.parameters(), "clip_grad_max_norm": most, "clip_grad_norm_type": norm}
         return flow.optim.SGD([group], lr=0.5)
 
-    a, b = twins(mlp)
+    a, b = twins(make_mlp)
     g, o = trainer(a, make(a)), make(b)
     step = o.step
     o.step = lambda: (o.clip_grad(), step())                        # a graph clips by itself
-    start = values(a)
+    start = copy_state(a)
     for _ in range(3):
         assert np.isclose(g(X, Y).item(), eager_step(b, o, LOSS, X, Y), rtol=1e-5)
     assert_same_state(a, b)
-    moved = sum(np.abs(v - start[k]).sum() for k, v in values(a).items())
+    moved = sum(np.abs(v - start[k]).sum() for k, v in copy_state(a).items())
     assert 0 < moved < 3 * 0.5 * most * 51
 
 
 def test_stale_eager_gradients_are_harmless():
-    a, b = twins(mlp)
+    a, b = twins(make_mlp)
     LOSS(a(X), Y).backward()
     kept = a[0].weight.grad.numpy().copy()
-    g, h = trainer(a, sgd(a)), trainer(b, sgd(b))
+    g, h = trainer(a, make_sgd(a)), trainer(b, make_sgd(b))
     for _ in range(2):
         assert g(X, Y).item() == h(X, Y).item()
     assert np.array_equal(a[0].weight.grad.numpy(), kept)           # and the user's gradients stay unchanged
     assert b[0].weight.grad is None
-    trainer(b, sgd(b))(X, Y)  # a second training graph over the same parameters
+    trainer(b, make_sgd(b))(X, Y)  # a second training graph over the same parameters
 
 
 def test_rate_changed_by_hand():
-    model = mlp()
-    optimizer = sgd(model)
+    model = make_mlp()
+    optimizer = make_sgd(model)
     g = trainer(model, optimizer)
     g(X, Y)
-    before = values(model)
+    before = copy_state(model)
     optimizer.param_groups[0]["lr"] = 0.0
     g(X, Y)
-    assert all(np.array_equal(v, before[k]) for k, v in values(model).items())
+    assert all(np.array_equal(v, before[k]) for k, v in copy_state(model).items())
 
 
 def test_an_explicit_gradient_for_a_non_scalar_loss():
-    a, b = twins(mlp)
+    a, b = twins(make_mlp)
 
     def build(self, x):
         y = self.model(x)
         y.backward(flow.ones_like(y) * 2)
         return y
 
-    g, o = graph(build, sgd(a), model=a), sgd(b)
+    g, o = make_graph(build, make_sgd(a), model=a), make_sgd(b)
     g(X)
     y = b(X)
     y.backward(flow.ones_like(y) * 2)  # not divided by the number of elements, as in PyTorch
@@ -186,7 +193,7 @@ def test_gradient_penalty():
         return loss
 
     a, b = twins(make)
-    g, o, x = graph(build, sgd(a), model=a), sgd(b), X.detach().requires_grad_()
+    g, o, x = make_graph(build, make_sgd(a), model=a), make_sgd(b), X.detach().requires_grad_()
     for _ in range(4):
         want = penalty(b, x)
         o.zero_grad()
@@ -194,9 +201,9 @@ def test_gradient_penalty():
         o.step()
         assert np.isclose(g(x).item(), want.item(), rtol=1e-4)
     assert_same_state(a, b, rtol=1e-4)
-    slopes = graph(lambda self, x: flow.autograd.grad(self.model(x).sum(),
-                                                      [x, flow.ones(1, requires_grad=True)],
-                                                      allow_unused=True), model=a)(x)
+    slopes = make_graph(lambda self, x: flow.autograd.grad(self.model(x).sum(),
+                                                           [x, flow.ones(1, requires_grad=True)],
+                                                           allow_unused=True), model=a)(x)
     assert slopes[1] is None and not slopes[0].requires_grad
     assert np.allclose(slopes[0].numpy(), flow.autograd.grad(a(x).sum(), [x])[0].numpy(), atol=1e-6)
 

@@ -6,7 +6,7 @@ import flowedu as flow
 from flowedu import nn
 from flowedu import typing as tp
 
-from .making import batch, graph, mlp, of
+from .making import batch, make_graph, make_mlp, of
 
 X = batch()[0]
 
@@ -31,7 +31,7 @@ def test_values_and_gradients_in_the_order_of_registration(capsys):
         flow.watch(loss, handler("loss"))
         return y * 2
 
-    g = graph(build, flow.optim.SGD(model.parameters(), lr=0.01), model=model)
+    g = make_graph(build, flow.optim.SGD(model.parameters(), lr=0.01), model=model)
     for _ in range(2):
         got.clear()
         w, b = model.weight.numpy().copy(), model.bias.numpy().copy()
@@ -64,7 +64,7 @@ def test_without_a_backward_there_is_no_gradient(capsys):
 
 
 def test_gradients_without_an_optimizer(capsys):
-    model = mlp()
+    model = make_mlp()
 
     def build(self, x):
         flow.watch_diff(self.model[2].bias, "db")
@@ -73,7 +73,7 @@ def test_gradients_without_an_optimizer(capsys):
         return y
 
     before = model.state_dict()["2.bias"].numpy().copy()
-    graph(build, model=model)(X)
+    make_graph(build, model=model)(X)
     assert capsys.readouterr().out == "db\n[8. 8. 8.]\n" and np.array_equal(model[2].bias.numpy(), before)
 
 
@@ -81,7 +81,7 @@ def test_an_exception_in_a_handler_reaches_the_caller():
     def handler(a):
         raise KeyError("mine")
 
-    g = graph(lambda self, x: (flow.watch(x, handler), x * 2)[1])
+    g = make_graph(lambda self, x: (flow.watch(x, handler), x * 2)[1])
     for _ in range(2):
         with pytest.raises(KeyError, match="mine"):
             g(X)
@@ -101,8 +101,8 @@ def test_micro_batches_are_watched_together():
         loss.backward()
         return loss
 
-    graph(build, flow.optim.SGD(lin.parameters(), lr=0.0), lin=lin,
-          config={"set_gradient_accumulation_steps": 2})(X)
+    make_graph(build, flow.optim.SGD(lin.parameters(), lr=0.0), lin=lin,
+               config={"set_gradient_accumulation_steps": 2})(X)
     assert np.allclose(got[0], lin(X).numpy(), atol=1e-5) and got[1].tolist() == [[1.0]] * 8
 
 

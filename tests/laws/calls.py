@@ -68,7 +68,7 @@ def types_of(op, example, dtype) -> list:
     return out
 
 
-def values(domain: str, shape, dtype, rng, place: int = 0) -> np.ndarray:
+def draw_values(domain: str, shape, dtype, rng, place: int = 0) -> np.ndarray:
     """Draw values of a domain. Floats are on a fine grid, offset for each input (`place`): all values are
     distinct and none is 0, so that derivatives do not jump nearby.
     """
@@ -83,7 +83,7 @@ def values(domain: str, shape, dtype, rng, place: int = 0) -> np.ndarray:
         square = len(shape) > 1 and shape[-1] == shape[-2]
         return (rng.uniform(-1, 1, shape) + (np.eye(shape[-1]) * shape[-1] if square else 0)).astype(dtype)
     if domain == "sorted":
-        return np.sort(values("any", shape, dtype, rng, place), axis=-1 if shape else None).reshape(shape)
+        return np.sort(draw_values("any", shape, dtype, rng, place), axis=-1 if shape else None).reshape(shape)
     low, high = {"positive": (0.3, 2.5), "unit": (-0.85, 0.85), "share": (0.1, 0.9),
                  "above_one": (1.2, 3.0)}.get(
                      domain, (-2.0, 2.0))
@@ -95,6 +95,12 @@ def values(domain: str, shape, dtype, rng, place: int = 0) -> np.ndarray:
         if low < 0:
             x += np.sign(x) * 0.06
     return x.reshape(shape).astype(dtype)
+
+
+def draw_arrays(op, example, dtype, rng) -> list[np.ndarray]:
+    """Draw the inputs of an example, with floats of this dtype."""
+    return [draw_values(op.domain.get(input_name(op, i), "any"), shape, t, rng, i)
+            for i, (shape, t) in enumerate(zip(example["shapes"], types_of(op, example, dtype)))]
 
 
 def strided(x: np.ndarray, layout: int) -> np.ndarray:
@@ -130,7 +136,7 @@ def resized(op, example: dict, sizes) -> dict:
 
 
 @st.composite
-def call(draw, op, example, dtypes=None, resize=True):
+def call_inputs(draw, op, example, dtypes=None, resize=True):
     """Draw (arrays, attrs): inputs of one call with a drawn size, dtype, and layout."""
     rng = np.random.default_rng(draw(st.integers(0, 2**31)))
     dtype = draw(st.sampled_from(dtypes or (FLOATS if op.float_only else FLOATS + INTS)))
@@ -140,7 +146,7 @@ def call(draw, op, example, dtypes=None, resize=True):
         example = resized(op, example, lambda c, n: picks[order.setdefault(c, len(order)) % 8])
     arrays = []
     for i, (shape, t) in enumerate(zip(example["shapes"], types_of(op, example, dtype))):
-        x = values(op.domain.get(input_name(op, i), "any"), shape, t, rng, i)
+        x = draw_values(op.domain.get(input_name(op, i), "any"), shape, t, rng, i)
         arrays.append(strided(x, draw(st.integers(0, 3))))
     return arrays, attributes(op, example)
 
@@ -157,13 +163,13 @@ def reference(op, arrays, attrs) -> tuple:
     return tuple(np.asarray(y) for y in out) if isinstance(out, tuple) else (np.asarray(out),)
 
 
-def run(op, arrays, attrs) -> tuple:
+def run_eagerly(op, arrays, attrs) -> tuple:
     """Run the op eagerly; return a tuple of ndarrays."""
     out = op.call(tuple(from_numpy(a) for a in arrays), attrs)
     return tuple(y.numpy() for y in out) if isinstance(out, tuple) else (out.numpy(),)
 
 
-def close(a, b, dtype, scale=1.0) -> None:
+def assert_equal_up_to_rounding(a, b, dtype, scale=1.0) -> None:
     """Assert equality up to rounding; exactly for integers."""
     a, b = np.asarray(a), np.asarray(b)
     assert a.shape == b.shape, (a.shape, b.shape)

@@ -15,7 +15,7 @@ from flowedu.core.values.dtype import as_dtype
 from flowedu.core.values.spec import Spec, row_major
 from flowedu.errors import FlowError
 
-from .calls import attributes, input_name, reference, resized, strided, types_of, values
+from .calls import attributes, draw_values, input_name, reference, resized, strided, types_of
 
 KINDS = ("plain", "ties", "edges")
 TYPES = tuple(map(np.dtype, (np.float32, np.float64, np.int32, np.int64, np.int8, np.uint8, np.int16,
@@ -119,7 +119,7 @@ def arrays_of(op, example, dtype, rng, kind: str) -> list[np.ndarray]:
             x = tied(shape, t, "any" if op.elementwise else domain, rng)
             x = np.sort(x, -1) if domain == "sorted" and x.ndim else x
         else:
-            x = values(domain, shape, t, rng, i)
+            x = draw_values(domain, shape, t, rng, i)
         if domain == "matrix" and x.ndim > 1:        # a determinant of either sign
             x = x * rng.choice([-1, 1], (*x.shape[:-1], 1)).astype(t)
         everywhere = op.elementwise or op.name in EXACT
@@ -132,7 +132,7 @@ def arrays_of(op, example, dtype, rng, kind: str) -> list[np.ndarray]:
 
 
 @st.composite
-def drawn(draw, op, example, kind):
+def supported_call_inputs(draw, op, example, kind):
     """Draw (arrays, attrs): inputs of one call with a drawn size, dtype, and layout."""
     rng = np.random.default_rng(draw(st.integers(0, 2**31)))
     dtype = draw(st.sampled_from(supported(op, example)))
@@ -162,7 +162,7 @@ def meaning(op, arrays, attrs) -> tuple:
 ONE_BY_ONE = os.environ.get("FLOWEDU_DEBUG") == "1"
 
 
-def agree(got, want, exact: bool, terms: int = 1, what=None) -> None:
+def assert_equal_or_rounded(got, want, exact: bool, terms: int = 1, what=None) -> None:
     """Assert equality, exactly or up to rounding of the dtype, where up to `terms` numbers are summed."""
     assert got.shape == want.shape and got.dtype == want.dtype, (got.shape, want.shape, got.dtype, want.dtype)
     if exact or want.dtype.kind != "f":

@@ -13,3 +13,8 @@ def run_graph(graph, arrays, passes=True, always_parallel=False, off=()):
     plan = make_plan(graph, {})
     executor = Executor(plan, always_parallel=always_parallel)
     return executor.run(tuple(np.asarray(a, order="C") for a in arrays))
+
+
+def op_names(graph) -> list[str]:
+    """Return the names of the ops of a graph, in order."""
+    return [node.op.name for node in graph.nodes]

@@ -105,7 +105,7 @@ INDEX = {
     "scatter n": lambda x, y, n: flow.scatter(x, -1, places(y, x.shape[-1]), n)}
 
 
-def write(act):
+def write_to_copy(act):
     """Wrap a step that writes to a copy of x."""
     def step(x, y, n):
         copy = x.clone()
@@ -114,7 +114,7 @@ def write(act):
     return step
 
 
-WRITES = {name: write(act) for name, act in {
+WRITES = {name: write_to_copy(act) for name, act in {
     "add_": lambda c, y, n: c.add_(y), "mul_ n": lambda c, y, n: c.mul_(n),
     "[0] = n": lambda c, y, n: c.__setitem__(0, n),
     "[0] = y": lambda c, y, n: c.__setitem__(0, y), "[..., 1] += n": lambda c, y, n: c[..., 1].add_(n),

@@ -9,7 +9,7 @@ import pytest
 from flowedu.autograd.batching import RULES, Batch, batched_call
 from flowedu.core.eager.arrays import from_numpy
 
-from .calls import attributes, cases, input_name, label, types_of, values
+from .calls import attributes, cases, draw_values, input_name, label, types_of
 
 # Ops without a batching rule, which are called for each element (always, or for some batched inputs), with
 # reasons.
@@ -46,11 +46,11 @@ def subsets(op, example) -> list[tuple[bool, ...]]:
             else [])
 
 
-def drawn(op, example, batched, size=SIZE):
+def draw_batched_arrays(op, example, batched, size=SIZE):
     rng = np.random.default_rng(0)
     arrays = []
     for i, (shape, dtype, b) in enumerate(zip(example["shapes"], types_of(op, example, np.float64), batched)):
-        made = [values(op.domain.get(input_name(op, i), "any"), shape, dtype, rng, i)
+        made = [draw_values(op.domain.get(input_name(op, i), "any"), shape, dtype, rng, i)
                 for _ in range(size if b else 1)]
         arrays.append(np.stack(made) if b else made[0])
     return arrays
@@ -65,7 +65,7 @@ def test_a_batch_is_the_stack_of_its_elements(case):
     op, example = case
     attrs = attributes(op, example)
     for batched in subsets(op, example):
-        arrays = drawn(op, example, batched)
+        arrays = draw_batched_arrays(op, example, batched)
         got = answers(batched_call(op, [from_numpy(a) for a in arrays], batched, attrs))
         rows = [answers(op.call(tuple(from_numpy(np.asarray(a[k]) if b else a)
                                       for a, b in zip(arrays, batched)), attrs))
@@ -76,7 +76,7 @@ def test_a_batch_is_the_stack_of_its_elements(case):
 
 
 def rule_of(op, example, batched) -> str:
-    batch = Batch(op, [from_numpy(a) for a in drawn(op, example, batched)], batched, attributes(op, example))
+    batch = Batch(op, [from_numpy(a) for a in draw_batched_arrays(op, example, batched)], batched, attributes(op, example))
     return next((rule.__name__ for rule in RULES if rule(batch) is not None), "looped")
 
 

@@ -60,7 +60,7 @@ def halves_round(x, layout):
                                   to_bfloat16(x).astype(np.float16).astype(np.float32))
 
 
-def numbers(d, to, rng) -> np.ndarray:
+def draw_castable(d, to, rng) -> np.ndarray:
     """Draw numbers of dtype d, most of which dtype `to` represents exactly or, if it is an integer dtype,
     truncated.
     """
@@ -86,7 +86,7 @@ def numbers(d, to, rng) -> np.ndarray:
 def test_every_dtype_to_every_other(d, to):
     rng = np.random.default_rng(d.code * 10 + to.code)
     for layout in range(4):
-        x = numbers(d, to, rng).reshape(20, 15)
+        x = draw_castable(d, to, rng).reshape(20, 15)
         got = REGISTRY["cast"](flow.from_numpy(strided(x, layout)), dtype=to).numpy()
         assert got.dtype == to.numpy
         np.testing.assert_array_equal(got, x.astype(to.numpy))
@@ -94,7 +94,7 @@ def test_every_dtype_to_every_other(d, to):
 
 @pytest.mark.parametrize("d", NUMPY, ids=lambda d: d.name)
 def test_bfloat16_to_and_from(d):
-    x = numbers(d, d, np.random.default_rng(d.code))[10:].reshape(29, 10)
+    x = draw_castable(d, d, np.random.default_rng(d.code))[10:].reshape(29, 10)
     x = np.clip(x, -128, 127).astype(d.numpy) if d.name != "bool" else x
     half = flow.from_numpy(x).to(bfloat16)
     want = to_bfloat16(x.astype(np.float32))
@@ -116,13 +116,13 @@ def moves(case) -> bool:
     if op.name not in EXACT or not op.inputs or any(t == "dtype" for t in op.attrs):
         return False
     try:
-        call(case, bfloat16, arrays_of(op, example, np.dtype(np.float32), np.random.default_rng(0), "plain"))
+        call_op(case, bfloat16, arrays_of(op, example, np.dtype(np.float32), np.random.default_rng(0), "plain"))
     except FlowError:
         return False
     return True
 
 
-def call(case, dtype, arrays):
+def call_op(case, dtype, arrays):
     op, example = case
     out = op.call(tuple(flow.from_numpy(a).to(dtype) if a.dtype.kind == "f" else flow.from_numpy(a)
                         for a in arrays),
@@ -146,5 +146,5 @@ def test_bfloat16_is_moved_like_float32(case, kind):
     rng = np.random.default_rng(3)
     arrays = [to_bfloat16(a) if a.dtype.kind == "f" else a
               for a in arrays_of(op, example, np.dtype(np.float32), rng, kind)]
-    for a, b in zip(call(case, bfloat16, arrays), call(case, flow.float32, arrays), strict=True):
+    for a, b in zip(call_op(case, bfloat16, arrays), call_op(case, flow.float32, arrays), strict=True):
         np.testing.assert_array_equal(a, b)

@@ -15,7 +15,7 @@ from flowedu.core.graph.plan import make_plan
 from flowedu.core.ops.define import REGISTRY
 from flowedu.core.values.spec import Spec
 from flowedu.nn import functional as F
-from graph.making import graph
+from graph.making import make_graph
 
 N = 64                     # elements per draw: two draws of 64 coins are equal with probability 2**-64
 SOURCES = {"random_uniform": dict(shape=(N,), dtype=flow.float32),
@@ -70,7 +70,7 @@ def test_calls_in_a_loop_differ(name):
     flow.manual_seed(1)
     x = flow.zeros(N)
     eager = [DRAWS[name](x).numpy() for _ in range(4)]
-    g = graph(lambda self, x: tuple(DRAWS[name](x) * 1 for _ in range(4)))
+    g = make_graph(lambda self, x: tuple(DRAWS[name](x) * 1 for _ in range(4)))
     runs = [[y.numpy() for y in g(x)] for _ in range(2)]
     assert_all_differ([*eager, *runs[0], *runs[1]])
 
@@ -79,7 +79,7 @@ def test_calls_in_a_loop_differ(name):
 def test_two_graphs_of_one_kind_differ(name):
     flow.manual_seed(1)
     x = flow.zeros(N)
-    graphs = [graph(lambda self, x: DRAWS[name](x) * 1) for _ in range(3)]
+    graphs = [make_graph(lambda self, x: DRAWS[name](x) * 1) for _ in range(3)]
     assert_all_differ([g(x).numpy() for _ in range(2) for g in graphs])
 
 
@@ -88,8 +88,8 @@ def test_layers_of_one_kind_differ():
     flow.manual_seed(1)
     x = flow.ones(N)
     layers = [nn.Dropout() for _ in range(3)]
-    g = graph(lambda self, x: tuple(layer(x) for layer in (*self.layers, *self.layers)),
-              layers=nn.ModuleList(layers))
+    g = make_graph(lambda self, x: tuple(layer(x) for layer in (*self.layers, *self.layers)),
+                   layers=nn.ModuleList(layers))
     assert_all_differ([y.numpy() for y in (*g(x), *g(x), *(layer(x) for layer in layers))])
 
 
@@ -103,8 +103,8 @@ def test_microbatches_differ():
         y.sum().backward()
         return y
 
-    g = graph(build, flow.optim.SGD(model.parameters(), lr=0.0), model=model,
-              config={"set_gradient_accumulation_steps": 4})
+    g = make_graph(build, flow.optim.SGD(model.parameters(), lr=0.0), model=model,
+                   config={"set_gradient_accumulation_steps": 4})
     y = g(flow.ones(4 * N, 1)).numpy()
     assert_all_differ(np.split(y, 4))
 

@@ -8,7 +8,7 @@ import pytest
 import flowedu as flow
 from flowedu.errors import LinAlgError
 
-from .calls import attributes, input_name, types_of, values
+from .calls import attributes, draw_values, input_name, types_of
 from .test_gradients import CALLS, learnable, projected, tensors_of
 
 # (op, number) -> reason
@@ -25,11 +25,11 @@ def finite(arrays) -> bool:
     return all(np.isfinite(a.detach().numpy()).all() for a in arrays)
 
 
-def flat(op, example, number):
+def fill_floats(op, example, number):
     """Return the arguments of the example, with every float set to the same number."""
     types = types_of(op, example, np.float64)
     return [np.full(s, number) if np.issubdtype(t, np.floating) else
-            values(op.domain.get(input_name(op, i), "any"), s, t, np.random.default_rng(0), i)
+            draw_values(op.domain.get(input_name(op, i), "any"), s, t, np.random.default_rng(0), i)
             for i, (s, t) in enumerate(zip(example["shapes"], types))]
 
 
@@ -37,7 +37,7 @@ def flat(op, example, number):
 def test_flat_inputs_have_finite_gradients(number):
     steep, refused = set(), set()
     for op, example in CALLS:
-        arrays = flat(op, example, number)
+        arrays = fill_floats(op, example, number)
         attrs = tuple(flow.float64 if a is flow.float32 else a for a in attributes(op, example))
         which = learnable(op, arrays)
         tensors = tensors_of(arrays, which)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import flowedu as flow
+from common import as_list
 from flowedu.boxing import strict
 from flowedu.core.sbp.candidates import ways
 from flowedu.core.sbp.names import of_text
@@ -21,7 +22,7 @@ from flowedu.core.sbp.tensor.interpreter import assemble
 from flowedu.core.values.dtype import as_dtype
 from flowedu.core.values.spec import Spec
 
-from .calls import attributes, cases, input_name, label, reference, thin, types_of, values
+from .calls import attributes, cases, draw_arrays, label, reference, thin
 from .test_signatures import drawable as addends
 from .test_signatures import layouts, that_hold
 
@@ -63,15 +64,10 @@ def scattered(a: np.ndarray, sbp: tuple, hierarchy: tuple, rng):
     return assemble(Spec(a.shape, as_dtype(a.dtype)), lay, parts)
 
 
-def drawn(op, example, rng):
+def draw_call(op, example, rng):
     attrs = tuple(flow.float64 if repr(a) == "flowedu.float32" else a for a in attributes(op, example))
-    arrays = [values(op.domain.get(input_name(op, i), "any"), s, t, rng, i)
-              for i, (s, t) in enumerate(zip(example["shapes"], types_of(op, example, np.float64)))]
+    arrays = draw_arrays(op, example, np.float64, rng)
     return arrays, attrs
-
-
-def listed(y):
-    return list(y) if isinstance(y, tuple) else [y]
 
 
 def evaluated(op, inputs, attrs, weights):
@@ -79,7 +75,7 @@ def evaluated(op, inputs, attrs, weights):
 
     Ops without gradient rules have no gradients: backward would raise (see test_no_gradient.py).
     """
-    outs = listed(op.call(tuple(inputs), attrs))
+    outs = as_list(op.call(tuple(inputs), attrs))
     wanted = [x for x in inputs if x.requires_grad]
     known = [(y, w) for y, w in zip(outs, weights) if y.requires_grad]
     grads = flow.autograd.grad([y for y, _ in known], wanted, [w(y) for y, w in known], allow_unused=True) \
@@ -115,7 +111,7 @@ def legal(op, specs, attrs, hierarchy, arrays, without=()):
 def test_global_equals_local_under_every_signature(case):
     op, example = case
     rng = np.random.default_rng(5)
-    arrays, attrs = drawn(op, example, rng)
+    arrays, attrs = draw_call(op, example, rng)
     local = [flow.tensor(a, requires_grad=a.dtype.kind == "f") for a in arrays]
     weights = [weight(i) for i in range(8)]
     want, want_grads = evaluated(op, local, attrs, weights)
@@ -172,7 +168,7 @@ SMALL = [c for c in CALLS if len(c[1]["shapes"]) in (1, 2) and all(0 not in s fo
 def test_exactly_the_valid_layouts_are_legal(case):
     op, example = case
     rng = np.random.default_rng(5)
-    arrays, attrs = drawn(op, example, rng)
+    arrays, attrs = draw_call(op, example, rng)
     specs = tuple(Spec(a.shape, as_dtype(a.dtype)) for a in arrays)
     if any(y.size == 0 for y in reference(op, arrays, attrs)):
         return                                        # for an empty array, every layout is valid
@@ -186,7 +182,7 @@ def test_exactly_the_valid_layouts_are_legal(case):
 def test_illegal_signatures_are_refused_without_boxing(case):
     op, example = case
     rng = np.random.default_rng(5)
-    arrays, attrs = drawn(op, example, rng)
+    arrays, attrs = draw_call(op, example, rng)
     if any(y.size == 0 for y in reference(op, arrays, attrs)):
         return
     specs = tuple(Spec(a.shape, as_dtype(a.dtype)) for a in arrays)

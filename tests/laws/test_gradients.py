@@ -11,7 +11,7 @@ from flowedu.core.values.dtype import as_dtype
 from flowedu.core.values.spec import Spec
 from flowedu.ops import REGISTRY
 
-from .calls import attributes, call, cases, input_name, label, thin, types_of
+from .calls import attributes, call_inputs, cases, input_name, label, thin, types_of
 
 CALLS = cases(lambda op: bool(op.rules))
 
@@ -68,7 +68,7 @@ def projected(op, attrs, tensors, weights):
     return total
 
 
-def slope(f, x, v, h):
+def directional_derivative(f, x, v, h):
     """Return the directional derivative by a five-point difference."""
     return (-f(x + 2 * h * v) + 8 * f(x + h * v) - 8 * f(x - h * v) + f(x - 2 * h * v)) / (12 * h)
 
@@ -81,11 +81,11 @@ def check_slope(derivative, f, x, v, scale):
     smallest h is rejected.
     """
     for h in (1e-5, 1e-6, 1e-7):
-        reference = slope(f, x, v, h)
+        reference = directional_derivative(f, x, v, h)
         tolerance = 1e-6 * max(1.0, abs(reference), scale)
         if abs(derivative - reference) <= tolerance:
             return
-        if abs(slope(f, x, v, h / 2) - reference) <= tolerance:
+        if abs(directional_derivative(f, x, v, h / 2) - reference) <= tolerance:
             raise AssertionError((derivative, reference))
     reject()
 
@@ -111,7 +111,7 @@ def learnable(op, arrays):
 
 
 def setup(data, op, example):
-    arrays, attrs = data.draw(call(op, example, dtypes=(np.float64,), resize=False))
+    arrays, attrs = data.draw(call_inputs(op, example, dtypes=(np.float64,), resize=False))
     attrs = tuple(flow.float64 if a is flow.float32 else a for a in attrs)      # cast
     rng = np.random.default_rng(data.draw(st.integers(0, 2**31)))
     outs = op.infer([flow.core.values.spec.Spec(a.shape, flow.core.values.dtype.as_dtype(a.dtype))

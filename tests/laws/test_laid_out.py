@@ -19,7 +19,7 @@ X = np.random.RandomState(3).randn(6, 8).astype(np.float32)
 W = np.random.RandomState(4).randn(8, 8).astype(np.float32) / 3
 
 
-class Net(nn.Module):
+class DropoutNet(nn.Module):
     def __init__(self, rate):
         super().__init__()
         self.w, self.drop = nn.Parameter(flow.tensor(W)), nn.Dropout(rate)
@@ -63,7 +63,7 @@ def job(lr, rate, folder):
 
 def graph(lr, rate, folder):
     flow.manual_seed(7)
-    step = Step(Net(rate), lr)
+    step = Step(DropoutNet(rate), lr)
     step(flow.tensor(X))
     return SimpleNamespace(give=flow.tensor, call=step, value=lambda y: y.numpy(),
                            programs=[step._compiled.program],
@@ -73,7 +73,7 @@ def graph(lr, rate, folder):
 def ranks(lr, rate, folder):
     flow.manual_seed(7)
     place = flow.placement("cpu", [0, 1])
-    step = Step(Net(rate).to_global(place, flow.sbp.broadcast), lr)
+    step = Step(DropoutNet(rate).to_global(place, flow.sbp.broadcast), lr)
     give = lambda a: flow.tensor(a, placement=place, sbp=flow.sbp.split(0))
     step(give(X))
     return SimpleNamespace(give=give, call=step, value=lambda y: y.numpy(),
@@ -83,14 +83,14 @@ def ranks(lr, rate, folder):
 
 def predicting(lr, rate, folder):
     flow.manual_seed(7)
-    step = Step(Net(rate))
+    step = Step(DropoutNet(rate))
     step(flow.tensor(X))
     return SimpleNamespace(give=flow.tensor, call=step, value=lambda y: y.numpy(),
                            programs=[step._compiled.program], steps=None)
 
 
 def loaded(lr, rate, folder):
-    made = Step(Net(rate).eval())
+    made = Step(DropoutNet(rate).eval())
     made(flow.tensor(X))
     flow.save(made, folder / f"graph{len(list(folder.iterdir()))}")
     found = flow.load_graph(folder / f"graph{len(list(folder.iterdir())) - 1}")

@@ -14,7 +14,7 @@ from flowedu.core.ops.axes import parse
 from flowedu.core.values.dtype import as_dtype
 from flowedu.core.values.spec import Spec
 
-from .calls import attributes, cases, input_name, label, resized, run, types_of, values
+from .calls import attributes, cases, draw_arrays, input_name, label, resized, run_eagerly, types_of
 
 SPECIALS = [np.nan, np.inf, -np.inf, 1e30]
 FREE = ("any", "few", "positive")
@@ -68,10 +68,9 @@ def test_other_rows_keep_their_bits(case, size):
         example = resized(op, example, lambda c, n: size if n > 1 else n)
     rng = np.random.default_rng(0)
     attrs = attributes(op, example)
-    arrays = [values(op.domain.get(input_name(op, i), "any"), s, t, rng, i)
-              for i, (s, t) in enumerate(zip(example["shapes"], types_of(op, example, np.float32)))]
+    arrays = draw_arrays(op, example, np.float32, rng)
     ins, outs = terms_of(op, example)
-    before = run(op, arrays, attrs)
+    before = run_eagerly(op, arrays, attrs)
     for letter, n in letters_of(op, example).items():
         if any(y.shape[term.index(letter)] != n for y, term in zip(before, outs)):
             continue  # one letter for several axes: groups, merged axes
@@ -82,7 +81,7 @@ def test_other_rows_keep_their_bits(case, size):
                     here = np.arange(n).reshape([-1 if c == letter else 1 for c in ins[i]]) == row
                     some = rng.random(arrays[i].shape) < 0.5
                     changed[i] = np.where(here & some, np.float32(special), arrays[i])
-            for y, z, term in zip(before, run(op, changed, attrs), outs):
+            for y, z, term in zip(before, run_eagerly(op, changed, attrs), outs):
                 others = [np.delete(v, row, term.index(letter)).tobytes() for v in (y, z)]
                 assert others[0] == others[1], f"{special} in row {row} of {n} of axis {letter}"
 

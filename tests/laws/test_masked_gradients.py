@@ -31,7 +31,7 @@ def _set(x):
     return y
 
 
-def slope(f, x):
+def gradient_of_root(f, x):
     return flow.autograd.grad(f(x).sqrt().sum(), x)[0]
 
 
@@ -39,9 +39,9 @@ def slope(f, x):
 def test_a_masked_element_has_gradient_zero(name):
     want = np.where(X > 0, 0.5 / np.sqrt(np.abs(X)), 0.0)
     x = flow.tensor(X, requires_grad=True)
-    np.testing.assert_allclose(slope(MASKED[name], x).numpy(), want, rtol=1e-12)
+    np.testing.assert_allclose(gradient_of_root(MASKED[name], x).numpy(), want, rtol=1e-12)
     if name != "index":                                       # needs the data
-        got = Program(lambda x: slope(MASKED[name], x))(x)
+        got = Program(lambda x: gradient_of_root(MASKED[name], x))(x)
         np.testing.assert_allclose(got.numpy(), want, rtol=1e-12)
 
 

@@ -12,7 +12,7 @@ from flowedu.core.ops.record import Kernel, Meaning, read
 from flowedu.core.values.dtype import as_dtype
 from flowedu.errors import GradientError
 
-from .calls import attributes, cases, label, types_of, values
+from .calls import attributes, cases, draw_values, label, types_of
 
 number = itertools.count()
 
@@ -164,7 +164,7 @@ def test_every_op_without_rules(case):
     tensors = []
     for i, (shape, kind) in enumerate(zip(example["shapes"], types_of(op, example, np.float32))):
         name = op.inputs[0 if op.variadic else i]
-        x = flow.tensor(values(domain.get(name, "any"), shape, kind, rng), dtype=as_dtype(kind))
+        x = flow.tensor(draw_values(domain.get(name, "any"), shape, kind, rng), dtype=as_dtype(kind))
         tensors.append(x.requires_grad_() if x.dtype.is_floating_point else x)
     results = op.call(tuple(tensors), attributes(op, example))
     tracked = any(x.requires_grad for x in tensors)

@@ -13,7 +13,7 @@ from flowedu.core.values.spec import Spec
 from flowedu.fast.passes import fuse, update
 from flowedu.ops import REGISTRY
 
-from .graphs import run_graph
+from .graphs import op_names, run_graph
 
 R = REGISTRY
 X = np.arange(12.0).reshape(3, 4) / 7
@@ -28,10 +28,6 @@ def traced(f, *specs):
     return g
 
 
-def names(g) -> list[str]:
-    return [n.op.name for n in g.nodes]
-
-
 def same_numbers(f, after, arrays=(X,)):
     """Assert that the graph of f has the same results with all passes and with none, and the nodes `after`
     with passes.
@@ -40,7 +36,7 @@ def same_numbers(f, after, arrays=(X,)):
     plain, made = traced(f, *specs), traced(f, *specs)
     want = run_graph(plain, arrays, passes=False)
     run_passes(made)
-    assert names(made) == after
+    assert op_names(made) == after
     for a, b in zip(run_graph(made, arrays, passes=False), want, strict=True):
         np.testing.assert_array_equal(a, b)
 
@@ -55,10 +51,10 @@ F64 = Spec((3, 4), flow.float64)
 def test_identity_calls_are_removed(call):
     g = traced(lambda x: [R["exp"](call(call(x)))], F64)
     simplify(g)
-    assert names(g) == ["exp"] and g.nodes[0].inputs == (g.inputs["x0"],)
+    assert op_names(g) == ["exp"] and g.nodes[0].inputs == (g.inputs["x0"],)
     g = traced(lambda x: [call(x)], F64)
     simplify(g)
-    assert names(g) == [] and g.outputs == [g.inputs["x0"]]
+    assert op_names(g) == [] and g.outputs == [g.inputs["x0"]]
 
 
 @pytest.mark.parametrize("call", [lambda x: R["reshape"](x, shape=(4, 3)),
@@ -77,7 +73,7 @@ def test_equal_calls_are_merged():
         return [R["sum"](R["exp"](x), axis=(0,)) * R["sum"](R["exp"](x), axis=(0,))]
     g = traced(f, F64)
     cse(g)
-    assert names(g) == ["exp", "sum", "mul"]
+    assert op_names(g) == ["exp", "sum", "mul"]
     assert g.nodes[2].inputs[0] is g.nodes[2].inputs[1]
     same_numbers(f, ["exp", "sum", "mul"])
 
@@ -104,7 +100,7 @@ def test_random_calls_are_not_merged():
         assert a.attrs != b.attrs                                    # each has a different seed
         b.attrs = a.attrs  # equal attributes, as in recomputed masks
     run_passes(g)
-    assert sorted(names(g)) == ["random_mask_like"] * 2 + ["random_uniform"] * 2
+    assert sorted(op_names(g)) == ["random_mask_like"] * 2 + ["random_uniform"] * 2
     assert len(set(g.outputs)) == 4
 
 
@@ -112,7 +108,7 @@ def test_recomputed_calls_are_not_merged_with_the_originals():
     import flowedu.nn.graph.unroll  # noqa: F401  (enters `recompute` in the registry)
     g = traced(lambda x: [R["exp"](R["recompute"](x)), R["exp"](R["recompute"](x)), R["exp"](x)], F64)
     run_passes(g)
-    assert names(g).count("exp") == 3 and names(g).count("recompute") == 2
+    assert op_names(g).count("exp") == 3 and op_names(g).count("recompute") == 2
 
 
 def training(out=lambda loss, dw: [loss], twice=False, attrs=None, through=lambda dw: dw):
@@ -134,16 +130,16 @@ def training(out=lambda loss, dw: [loss], twice=False, attrs=None, through=lambd
 def test_dead_calls_are_removed_and_writes_stay():
     g = traced(lambda x: [R["exp"](x), R["tanh"](x)][:1], F64)
     dead(g)
-    assert names(g) == ["exp"]
+    assert op_names(g) == ["exp"]
     g = training(out=lambda loss, dw: [])
     dead(g)
-    assert "sgd_update" in names(g) and "sum" not in names(g)      # the loss is not an output
+    assert "sgd_update" in op_names(g) and "sum" not in op_names(g)      # the loss is not an output
 
 
 def test_a_gradient_is_fused_into_its_update():
     g = training()
-    assert update(g) and names(g)[-1] == "matmul_update" and "sgd_update" not in names(g)
-    assert names(g).count("matmul") == 1  # x @ w; the gradient's product is part of the update
+    assert update(g) and op_names(g)[-1] == "matmul_update" and "sgd_update" not in op_names(g)
+    assert op_names(g).count("matmul") == 1  # x @ w; the gradient's product is part of the update
 
 
 @pytest.mark.parametrize("case", [
@@ -154,8 +150,8 @@ def test_a_gradient_is_fused_into_its_update():
 ], ids=["output", "second reader", "weight decay", "l1", "l2", "not a product"])
 def test_a_gradient_with_other_uses_is_stored(case):
     g = training(**case)
-    before = names(g)
-    assert not update(g) and names(g) == before
+    before = op_names(g)
+    assert not update(g) and op_names(g) == before
 
 
 def test_a_chain_is_one_kernel():
@@ -194,8 +190,8 @@ def test_every_pass_is_reported_and_can_be_disabled():
         g = traced(f, F64)
         report = run_passes(g, off)
         assert [line.split()[0] for line in report] == [p.__name__ for p in PASSES if p.__name__ not in off]
-        assert ("identity" in names(g)) == ("simplify" in off)
-        assert ("fused" in names(g)) == ("fuse" not in off)
+        assert ("identity" in op_names(g)) == ("simplify" in off)
+        assert ("fused" in op_names(g)) == ("fuse" not in off)
 
 
 def test_a_pass_may_register_itself(monkeypatch):
@@ -207,7 +203,7 @@ def test_a_pass_may_register_itself(monkeypatch):
     seen = []
 
     def looks(graph):
-        seen.append(names(graph))
+        seen.append(op_names(graph))
         return "looked"
     passes.register_pass(looks, before=fuse)
     assert [p.__name__ for p in passes.PASSES] == ["simplify", "cse", "dead", "looks", "fuse", "update"]
@@ -238,7 +234,7 @@ def test_pooling_moves_before_a_per_channel_bias_only(axis, moves):
     g = traced(f, *specs)
     report = "\n".join(run_passes(g))
     assert "1 max poolings moved forward" in report
-    assert (names(g)[0] == "max_pool2d") == moves
+    assert (op_names(g)[0] == "max_pool2d") == moves
     got, = run_graph(g, (x, b), passes=False)
     np.testing.assert_array_equal(got, run_graph(traced(f, *specs), (x, b), passes=False)[0])
 
@@ -256,7 +252,7 @@ def test_a_norm_is_fused_into_its_convolution_only_without_other_readers(also):
     specs = [Spec(a.shape, flow.float64) for a in arrays]
     g = traced(f, *specs)
     run_passes(g)
-    assert ("conv2d_last_norm" in names(g)) == (also != "conv") and ("relu" in names(g)) == (also is not None)
+    assert ("conv2d_last_norm" in op_names(g)) == (also != "conv") and ("relu" in op_names(g)) == (also is not None)
     for a, b in zip(run_graph(g, arrays, passes=False), run_graph(traced(f, *specs), arrays, passes=False),
                     strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-12)

@@ -9,7 +9,7 @@ import pytest
 
 import flowedu as flow
 from flowedu.core.graph.memory import Buffer, lower_bound, place, rounded, total
-from graph.making import graph
+from graph.making import make_graph
 from graph.test_models import MODELS, OPTIMIZERS, step_of
 
 
@@ -109,10 +109,10 @@ def test_plans_of_models(name, threads):
         make, loss_of, data = MODELS[name]
         flow.manual_seed(0)
         model, (x, y) = make(), data()
-        step = graph(step_of(loss_of), OPTIMIZERS["sgd"](model.parameters()), model=model)
+        step = make_graph(step_of(loss_of), OPTIMIZERS["sgd"](model.parameters()), model=model)
         step(x, y)
         model.eval()
-        predict = graph(lambda self, x: self.model(x), model=model)
+        predict = make_graph(lambda self, x: self.model(x), model=model)
         predict(x)
     finally:
         flow.set_num_threads(before)

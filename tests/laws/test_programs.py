@@ -34,7 +34,7 @@ class Program(flow.nn.Graph):
         return self.f(*values)
 
 
-def tensors(seed: int) -> list:
+def make_initial_tensors(seed: int) -> list:
     return [flow.tensor(a) for a in start(seed)]
 
 
@@ -43,19 +43,19 @@ def tensors(seed: int) -> list:
 def test_a_graph_gives_the_same_values(program):
     steps, seed = program
     with np.errstate(all="ignore"):
-        want, steps = take(steps, tensors(seed), careful=True)
+        want, steps = take(steps, make_initial_tensors(seed), careful=True)
         if want:
-            got = Program(lambda *values: tuple(take(steps, values)[0]))(*tensors(seed))
+            got = Program(lambda *values: tuple(take(steps, values)[0]))(*make_initial_tensors(seed))
             for g, w in zip(got if isinstance(got, tuple) else (got,), want, strict=True):
                 assert_same_tensor(g, w)
 
 
-def leaves(seed: int) -> list:
-    """Return `tensors`, where float32 and float64 require a gradient, without 16-bit floats."""
+def make_initial_leaves(seed: int) -> list:
+    """Return the initial tensors, where float32 and float64 require a gradient, without 16-bit floats."""
     return [flow.tensor(a, requires_grad=a.dtype.kind == "f") for a in start(seed) if a.dtype != np.float16]
 
 
-def slopes(steps, values: list) -> list:
+def weighted_gradients(steps, values: list) -> list:
     """Return the gradients of the weighted initial floats plus all floating results, for the initial
     floats.
     """
@@ -75,8 +75,8 @@ def test_a_graph_gives_the_same_gradients(program):
     steps, seed = program
     with np.errstate(all="ignore"):
         steps = [s for s in steps if s[0] not in ("to float16", "to bfloat16")]
-        steps = take(steps, leaves(seed), careful=True)[1]
-        want = slopes(steps, leaves(seed))
-        got = Program(lambda *values: slopes(steps, list(values)))(*leaves(seed))
+        steps = take(steps, make_initial_leaves(seed), careful=True)[1]
+        want = weighted_gradients(steps, make_initial_leaves(seed))
+        got = Program(lambda *values: weighted_gradients(steps, list(values)))(*make_initial_leaves(seed))
         for g, w in zip(got, want, strict=True):
             assert_same_tensor(flow.where(w.isfinite(), g, w), w)

@@ -14,7 +14,7 @@ from flowedu.core.values.dtype import as_dtype
 from flowedu.core.values.spec import Spec
 from flowedu.errors import FlowError
 
-from .calls import attributes, cases, input_name, label, reference, thin, types_of, values
+from .calls import attributes, cases, draw_arrays, label, reference, thin, types_of
 
 MANY = 8
 CALLS = [(op, e) for op, e in cases(lambda op: op.ref is not None and not op.mutates and not op.random)
@@ -64,7 +64,7 @@ def local_attributes(op, attrs, shards, out_shape, full, full_out):
     return tuple(op.ask(op.localize, names).get(n, v) for n, v in zip(op.attrs, attrs))
 
 
-def run(op, attrs, shards, p, out, full, full_out):
+def run_on_devices(op, attrs, shards, p, out, full, full_out):
     """Run every device on its shards, with `out` as layout of the first output; None if one of them
     raises.
     """
@@ -106,7 +106,7 @@ def that_hold(op, arrays, attrs, want, spaces, p, rng) -> set:
             continue
         mine, got = [parts[s] for parts, s in zip(shards, ins)], {}
         for out in spaces[n] if op.localize is not None else spaces[n][:1]:
-            got[out] = run(op, attrs, mine, p, out, full, full_out)
+            got[out] = run_on_devices(op, attrs, mine, p, out, full, full_out)
         for out in spaces[n]:
             made = got.get(out, got[spaces[n][0]])
             if made is not None:
@@ -132,12 +132,11 @@ def drawable(arrays, sig) -> bool:
     return all(s != "P" or a.dtype.kind == "f" for a, s in zip(arrays, sig))
 
 
-def check(op, example, p: int) -> None:
+def assert_signatures_match_brute_force(op, example, p: int) -> None:
     """Assert that the derived signatures of a call are those that brute force finds."""
     rng = np.random.default_rng(p)
     attrs = attributes(op, example)
-    arrays = [values(op.domain.get(input_name(op, i), "any"), s, t, rng, i)
-              for i, (s, t) in enumerate(zip(example["shapes"], types_of(op, example, np.float64)))]
+    arrays = draw_arrays(op, example, np.float64, rng)
     attrs = tuple(as_dtype(np.float64) if repr(a) == "flowedu.float32" else a for a in attrs)
     want = reference(op, arrays, attrs)
     if any(y.size == 0 for y in want):
@@ -157,7 +156,7 @@ def check(op, example, p: int) -> None:
 @pytest.mark.parametrize("p", [2, 3])
 @pytest.mark.parametrize("case", thin(CALLS), ids=label)
 def test_signatures_are_sound_and_complete(case, p):
-    check(*case, p)
+    assert_signatures_match_brute_force(*case, p)
 
 
 # With a 1x1 kernel, devices can split the pixels of an image, but only if output pixel (i, j) reads input
@@ -176,7 +175,7 @@ def test_signatures_of_1x1_kernels_are_sound_and_complete(role, last, stride, pa
     w, more = (6, 6, 1, 1), {"_input_grad": {"hw": (6, 6)}, "_weight_grad": {"kernel": (1, 1)}}.get(role, {})
     shapes = {"": [x, w], "_input_grad": [dy, w], "_weight_grad": [dy, x]}[role]
     example = dict(shapes=shapes, strides=(stride, stride), pads=(pad,) * 4, **more)
-    check(REGISTRY["conv2d_last" + role if last else "conv2d" + role], example, p)
+    assert_signatures_match_brute_force(REGISTRY["conv2d_last" + role if last else "conv2d" + role], example, p)
 
 
 def test_attributes_may_be_passed_by_name():

@@ -37,7 +37,7 @@ NORMAL = {"float32": 2.0 ** -126, "float64": 2.0 ** -1022, "float16": 2.0 ** -14
 ELEMENTWISE = [name for name, op in REGISTRY.items() if op.program is not None]
 
 
-def numbers(dtype: str, few: bool, moderate: bool) -> list[float]:
+def list_special_numbers(dtype: str, few: bool, moderate: bool) -> list[float]:
     """Return the special numbers of a dtype, as float64.
 
     Args:
@@ -53,7 +53,7 @@ def numbers(dtype: str, few: bool, moderate: bool) -> list[float]:
     return [nan, *positive, *(-x for x in positive)]
 
 
-def tensors(columns, dtype: str) -> list:
+def columns_to_tensors(columns, dtype: str) -> list:
     """Return the columns as tensors of the dtype, which holds their numbers exactly."""
     return [flow.tensor(np.asarray(c, np.float64)).to(DTYPES[dtype]) for c in columns]
 
@@ -119,7 +119,7 @@ class Fused(Direct):
 
 def operands_of(name: str, dtype: str, arity: int) -> list[np.ndarray]:
     """Return a column for each operand: all combinations of special numbers."""
-    pool = numbers(dtype, few=arity > 2, moderate=name in MODERATE)
+    pool = list_special_numbers(dtype, few=arity > 2, moderate=name in MODERATE)
     columns = [np.array(c) for c in zip(*itertools.product(pool, repeat=arity))]
     return [round_to(c, dtype) for c in columns]
 
@@ -134,9 +134,9 @@ def call_op(name: str):
     return lambda *xs: op.call(xs, ())
 
 
-def check(name: str, f, meaning, arity: int, dtype: str, modes=(None, Direct, Fused)) -> None:
+def assert_special_values(name: str, f, meaning, arity: int, dtype: str, modes=(None, Direct, Fused)) -> None:
     operands = operands_of(name, dtype, arity)
-    xs = tensors(operands, dtype)
+    xs = columns_to_tensors(operands, dtype)
     for mode in modes:
         y = f(*xs) if mode is None else mode(f)(*xs)
         bad = find_differences(name, as_float64(y), operands, meaning, dtype)
@@ -152,14 +152,14 @@ def test_every_elementwise_op_has_a_row():
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", OPS)
 def test_special_values_of_an_op(name, dtype):
-    check(name, call_op(name), OPS[name], len(REGISTRY[name].inputs), dtype)
+    assert_special_values(name, call_op(name), OPS[name], len(REGISTRY[name].inputs), dtype)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", COMPARISONS)
 def test_special_values_of_a_comparison(name, dtype):
     f = call_op(name)
-    check(name, lambda x, y: f(x, y).to(DTYPES[dtype]), COMPARISONS[name], 2, dtype)
+    assert_special_values(name, lambda x, y: f(x, y).to(DTYPES[dtype]), COMPARISONS[name], 2, dtype)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -168,7 +168,7 @@ def test_special_values_of_a_function(name, dtype):
     find, meaning = FUNCTIONS[name]
     f = find(flow)
     arity = 3 if name in ("clamp", "lerp") else 1 if name in ONE_OPERAND else 2
-    check(name, lambda *xs: f(*xs).to(DTYPES[dtype]), meaning, arity, dtype)
+    assert_special_values(name, lambda *xs: f(*xs).to(DTYPES[dtype]), meaning, arity, dtype)
 
 
 ONE_OPERAND = {"digamma", "frac", "sinc", "logit", "selu", "celu", "signbit", "isnan", "isinf", "isfinite",
@@ -180,10 +180,10 @@ TWO_OPERANDS = [name for name in OPS if len(REGISTRY[name].inputs) == 2 and name
 @pytest.mark.parametrize("name", TWO_OPERANDS)
 def test_special_values_of_one_number_as_operand(name, dtype):
     """A 0-dim operand is broadcast, and kernels may treat it as a constant."""
-    f, pool = call_op(name), np.array(numbers(dtype, few=False, moderate=False))
+    f, pool = call_op(name), np.array(list_special_numbers(dtype, few=False, moderate=False))
     for number in pool:
         one, column = flow.tensor(number, dtype=DTYPES[dtype]), np.full(len(pool), number)
-        x, = tensors([pool], dtype)
+        x, = columns_to_tensors([pool], dtype)
         bad = find_differences(name, as_float64(f(x, one)), [pool, column], OPS[name], dtype)
         bad += find_differences(name, as_float64(f(one, x)), [column, pool], OPS[name], dtype)
         assert not bad, "\n".join(bad[:20])
@@ -197,8 +197,8 @@ OPERATORS = {"+": "add", "-": "sub", "*": "mul", "/": "div", "//": "floordiv", "
 @pytest.mark.parametrize("mode", [None, Direct], ids=["eager", "graph"])
 @pytest.mark.parametrize("sign", OPERATORS)
 def test_special_values_of_an_operator_and_a_python_number(sign, mode):
-    pool = np.array(numbers("float32", few=mode is not None, moderate=False))
-    x, = tensors([pool], "float32")
+    pool = np.array(list_special_numbers("float32", few=mode is not None, moderate=False))
+    x, = columns_to_tensors([pool], "float32")
     meaning = OPS[OPERATORS[sign]]
     for number in pool.tolist():
         if sign == "**" and abs(number) == 0.5:
@@ -279,7 +279,7 @@ def test_special_values_listed_by_c99_and_the_array_api(dtype):
     for name, operands, result in read_written():
         f = flow.hypot if name == "hypot" else call_op(name)
         for length in (1, 37):                                # a scalar loop, and vectors with a remainder
-            xs = tensors([[x] * length for x in operands], dtype)
+            xs = columns_to_tensors([[x] * length for x in operands], dtype)
             got = as_float64(f(*xs))
             columns = [np.full(length, x) for x in operands]
             want = np.full(length, result)

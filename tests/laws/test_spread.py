@@ -20,7 +20,7 @@ from flowedu.distributed.spread import spread
 from flowedu.errors import JobBuildAndInferError
 from flowedu.ops import REGISTRY
 
-from .calls import attributes, cases, input_name, label, resized, thin, types_of, values
+from .calls import attributes, cases, draw_arrays, label, resized, thin
 from .graphs import run_graph
 from .test_modes import evaluate, expression
 
@@ -30,8 +30,7 @@ CALLS = [(op, e) for op, e in cases(lambda op: op.ref is not None and not op.mut
 
 def arrays_of(op, example, seed=0):
     rng = np.random.default_rng(seed)
-    arrays = [values(op.domain.get(input_name(op, i), "any"), s, t, rng, i)
-              for i, (s, t) in enumerate(zip(example["shapes"], types_of(op, example, np.float64)))]
+    arrays = draw_arrays(op, example, np.float64, rng)
     return arrays, tuple(flow.float64 if a is flow.float32 else a for a in attributes(op, example))
 
 

@@ -1,14 +1,14 @@
 """Law: the number of threads does not change the result of a kernel.
 
-Sums may be added in another order, within the tolerance of the laws (draws.agree). A part that two threads
+Sums may be added in another order, within the tolerance of the laws (draws.assert_equal_or_rounded). A part that two threads
 add, or that no thread computes, is far outside of it. Sizes are large enough for every thread of a team to
 have a part, and different for every axis, so that parts have uneven ends.
 """
 import numpy as np
 import pytest
 
-from .calls import attributes, cases, input_name, label, resized, types_of, values
-from .draws import EXACT, agree, most_terms
+from .calls import attributes, cases, draw_arrays, label, resized
+from .draws import EXACT, assert_equal_or_rounded, most_terms
 from .members import find_writers
 from .test_kernels import run_on
 
@@ -34,8 +34,7 @@ def test_teams_of_any_size_compute_the_same(case):
     op, example = case
     rng = np.random.default_rng(0)
     for e in (enlarged(op, example), example):
-        arrays = [values(op.domain.get(input_name(op, i), "any"), shape, t, rng, i)
-                  for i, (shape, t) in enumerate(zip(e["shapes"], types_of(op, e, np.float32)))]
+        arrays = draw_arrays(op, e, np.float32, rng)
         attrs = attributes(op, e)
         want = run_on(op, arrays, attrs, 1)
         # number of terms per element: along an axis, or all inputs of the result
@@ -43,7 +42,7 @@ def test_teams_of_any_size_compute_the_same(case):
                  for y in want]
         for team in TEAMS:
             for a, b, n in zip(run_on(op, arrays, attrs, team), want, terms, strict=True):
-                agree(a, b, op.name in EXACT, n, f"{team} threads")
+                assert_equal_or_rounded(a, b, op.name in EXACT, n, f"{team} threads")
 
 
 @pytest.mark.parametrize("case", [(op, e) for op, e in CALLS if op.cpu is not None and op.view is None],
@@ -55,8 +54,7 @@ def test_each_element_is_written_by_one_thread(case):
     op, example = case
     rng = np.random.default_rng(0)
     e = enlarged(op, example)
-    arrays = [values(op.domain.get(input_name(op, i), "any"), shape, t, rng, i)
-              for i, (shape, t) in enumerate(zip(e["shapes"], types_of(op, e, np.float32)))]
+    arrays = draw_arrays(op, e, np.float32, rng)
     for size in (2, 7):
         writers = find_writers(op, arrays, attributes(op, e), size)
         for count in writers or ():

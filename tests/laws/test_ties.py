@@ -18,7 +18,7 @@ SHAPES = [((6,), (6,)), ((2, 3), (3,)), ((3, 1), (1, 4)), ((4,), ())]
 
 
 @st.composite
-def pairs(draw, special=False):
+def tied_arrays(draw, special=False):
     """Draw two arrays of few distinct values, and the gradient of the result."""
     shapes = draw(st.sampled_from(SHAPES))
     rng = np.random.default_rng(draw(st.integers(0, 2 ** 31)))
@@ -49,13 +49,13 @@ def firsts(a, b, dz, rising):
     return [summed(np.where(first, dz, 0.0), a.shape), summed(np.where(first, 0.0, dz), b.shape)]
 
 
-def slopes(f, a, b, dz):
+def input_gradients(f, a, b, dz):
     x, y = (flow.tensor(v, dtype=flow.float64, requires_grad=True) for v in (a, b))
     return flow.autograd.grad(f(x, y), (x, y), flow.tensor(dz, dtype=flow.float64))
 
 
-def check(f, want, a, b, dz, rising):
-    for got, right in zip(slopes(f, a, b, dz), want(a, b, dz, rising), strict=True):
+def assert_gradients_equal(f, want, a, b, dz, rising):
+    for got, right in zip(input_gradients(f, a, b, dz), want(a, b, dz, rising), strict=True):
         np.testing.assert_array_equal(got.numpy(), right)
 
 
@@ -72,7 +72,7 @@ FIRST = {"fmax": (flow.fmax, True), "fmin": (flow.fmin, False),
 @pytest.mark.parametrize("name", SHARED)
 def test_ties_share_the_gradient(name, data):
     f, rising = SHARED[name]
-    check(f, halves, *data.draw(pairs(special=name != "method")), rising)
+    assert_gradients_equal(f, halves, *data.draw(tied_arrays(special=name != "method")), rising)
 
 
 @few
@@ -80,11 +80,11 @@ def test_ties_share_the_gradient(name, data):
 @pytest.mark.parametrize("name", FIRST)
 def test_clipping_at_a_bound_passes_the_gradient_to_the_clipped_value(name, data):
     f, rising = FIRST[name]
-    check(f, firsts, *data.draw(pairs()), rising)
+    assert_gradients_equal(f, firsts, *data.draw(tied_arrays()), rising)
 
 
 @few
-@given(pairs(), st.booleans())
+@given(tied_arrays(), st.booleans())
 def test_graphs_and_forward_mode_share_equally(case, rising):
     a, b, dz = case
     f = flow.maximum if rising else flow.minimum
@@ -119,7 +119,7 @@ def test_a_job_shares_equally(f, want):
 
 
 @few
-@given(pairs())
+@given(tied_arrays())
 def test_a_reduction_shares_evenly_and_an_index_gets_all(case):
     a, _, _ = case
     x = flow.tensor(a, requires_grad=True)

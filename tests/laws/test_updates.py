@@ -11,7 +11,7 @@ from flowedu.core.eager.dispatch import get_num_threads, set_num_threads
 from flowedu.core.values.spec import Spec
 from flowedu.ops import REGISTRY
 
-from .calls import attributes, call, cases, close, label, reference
+from .calls import assert_equal_up_to_rounding, attributes, call_inputs, cases, label, reference
 
 WRITERS = cases(lambda op: op.mutates and op.examples)
 GROUPS = {"sgd_update": 2, "momentum_update": 3, "adam_update": 4, "rmsprop_update": 3,
@@ -35,7 +35,7 @@ def laid_out(a, layout):
     return np.array(a, order="C")
 
 
-def check(op, arrays, attrs, threads=1, layouts=("plain",)):
+def assert_update_equals_reference(op, arrays, attrs, threads=1, layouts=("plain",)):
     want = reference(op, [a.copy() for a in arrays], attrs)
     mine = [laid_out(a, layouts[i % len(layouts)]) for i, a in enumerate(arrays)]
     old = get_num_threads()
@@ -47,7 +47,7 @@ def check(op, arrays, attrs, threads=1, layouts=("plain",)):
     written = op.mutates(len(arrays))
     assert len(written) == len(want)
     for i, w in zip(written, want):
-        close(mine[i], w, w.dtype, scale=10.0)
+        assert_equal_up_to_rounding(mine[i], w, w.dtype, scale=10.0)
     for i in set(range(len(arrays))) - set(written):
         np.testing.assert_array_equal(mine[i], arrays[i])
     return [mine[i] for i in written]
@@ -75,10 +75,10 @@ def test_updates_do_not_depend_on_alignment(name):
 def test_updates_equal_the_reference(case, data):
     op, example = case
     dtypes = (np.float32, np.float64)
-    arrays, _ = data.draw(call(op, example, dtypes=dtypes, resize=False))
+    arrays, _ = data.draw(call_inputs(op, example, dtypes=dtypes, resize=False))
     if op.name == "matmul_update":
         arrays[2] = arrays[2].astype(np.float32)          # the learning rate is always float32
-    check(op, [np.asarray(a, order="C") for a in arrays], attributes(op, example))
+    assert_update_equals_reference(op, [np.asarray(a, order="C") for a in arrays], attributes(op, example))
 
 
 def group_of(name, shape, dtype, rng):
@@ -120,9 +120,9 @@ def test_optimizers(name, data):
         drawn["lr_decay"] = data.draw(factor)
     if name.startswith("lamb"):
         drawn["beta2"] = 0.99
-    check(op, arrays, op.complete({"scale": data.draw(st.sampled_from([1.0, 0.125])), **drawn}),
-          data.draw(st.sampled_from([1, 2, 3])), data.draw(st.lists(st.sampled_from(LAYOUTS), min_size=1,
-                                                                    max_size=7)))
+    assert_update_equals_reference(op, arrays, op.complete({"scale": data.draw(st.sampled_from([1.0, 0.125])), **drawn}),
+                                   data.draw(st.sampled_from([1, 2, 3])), data.draw(st.lists(st.sampled_from(LAYOUTS), min_size=1,
+                                                                                             max_size=7)))
 
 
 @pytest.mark.parametrize("odd", [np.nan, np.inf, -np.inf])
@@ -154,16 +154,16 @@ def test_norms_do_not_depend_on_threads(name):
     arrays = [np.array([0.1], np.float32), np.array([3], np.int64)]
     for shape in ((5000,), (300, 300), (7,), (100, 41)):
         arrays += group_of(name, shape, np.float32, rng)
-    one = check(op, arrays, op.complete({}))
+    one = assert_update_equals_reference(op, arrays, op.complete({}))
     for threads in (2, 3):
-        for a, b in zip(check(op, arrays, op.complete({}), threads), one):
+        for a, b in zip(assert_update_equals_reference(op, arrays, op.complete({}), threads), one):
             np.testing.assert_array_equal(a, b)
 
 
 PASSES = ("simplify", "cse", "dead", "norm_clip", "layout", "fold_norm", "fuse", "update", "inplace", "reuse")
 
 
-def train(off: tuple[str, ...]) -> dict[str, np.ndarray]:
+def train_without_passes(off: tuple[str, ...]) -> dict[str, np.ndarray]:
     """Train a small network for five steps, compiled without the passes in `off`; return its parameters."""
     import flowedu.typing as tp
     flow.clear_default_session()
@@ -197,8 +197,8 @@ def train(off: tuple[str, ...]) -> dict[str, np.ndarray]:
 
 @pytest.mark.parametrize("off", [*[(p,) for p in PASSES], PASSES], ids="-".join)
 def test_training_does_not_depend_on_passes(off):
-    want = train(())
-    for name, value in train(off).items():
+    want = train_without_passes(())
+    for name, value in train_without_passes(off).items():
         np.testing.assert_allclose(value, want[name], rtol=2e-5, atol=1e-6, err_msg=name)
 
 

@@ -22,21 +22,21 @@ def normal_of(loc, scale):
     return D.Normal(loc, scale).log_prob(loc)
 
 
-def inside(x, low, high, **more):
+def require_inside(x, low, high, **more):
     return require_range(x, low, high, problem="inside: {got}", **more)
 
 
 # {name: (function, good arguments, bad ones, ...)}
 CHECKED = {
-    "within": (lambda x: inside(x, 0, 1), ([0.0, 1.0],), ([2.0, 0.0],), ([0.0, -1e-30],), ([NAN, 0.5],)),
-    "within but NaN": (lambda x: inside(x, 0, 1, nan=True), ([NAN, 1.0],), ([NAN, 2.0],)),
-    "within int64": (lambda x: inside(x, -2 ** 40, 2 ** 40), ([2 ** 40, -2 ** 40],), ([0, 2 ** 40 + 1],),
+    "within": (lambda x: require_inside(x, 0, 1), ([0.0, 1.0],), ([2.0, 0.0],), ([0.0, -1e-30],), ([NAN, 0.5],)),
+    "within but NaN": (lambda x: require_inside(x, 0, 1, nan=True), ([NAN, 1.0],), ([NAN, 2.0],)),
+    "within int64": (lambda x: require_inside(x, -2 ** 40, 2 ** 40), ([2 ** 40, -2 ** 40],), ([0, 2 ** 40 + 1],),
                      ([-2 ** 40 - 1, 0],)),
-    "within fractions": (lambda x: inside(x, -0.5, 1.5), ([0, 1],), ([0, 2],), ([-1, 0],)),
-    "within uint8": (lambda x: inside(flow.ops.REGISTRY["cast"](x, dtype=flow.uint8), -300, 3), ([0, 3],),
+    "within fractions": (lambda x: require_inside(x, -0.5, 1.5), ([0, 1],), ([0, 2],), ([-1, 0],)),
+    "within uint8": (lambda x: require_inside(flow.ops.REGISTRY["cast"](x, dtype=flow.uint8), -300, 3), ([0, 3],),
                      ([0, 200],)),
-    "require": (lambda x, y: inside(x, 0, 1, tested=y), (ROWS, [0.0, 1.0, 0.0]), (ROWS, [0.0, 1.5, 0.0])),
-    "require alike": (lambda x, y: inside(x, 0, 1, tested=y), (ROWS, [[0, 1, 1], [1, 1, 1]]),
+    "require": (lambda x, y: require_inside(x, 0, 1, tested=y), (ROWS, [0.0, 1.0, 0.0]), (ROWS, [0.0, 1.5, 0.0])),
+    "require alike": (lambda x, y: require_inside(x, 0, 1, tested=y), (ROWS, [[0, 1, 1], [1, 1, 1]]),
                       (ROWS, [[0, 1, 1], [1, 1, 2]])),
     "one_hot": (lambda x: F.one_hot(x, 3), ([1, 2],), ([1, 3],), ([-1, 0],)),
     "one_hot int32": (lambda x: F.one_hot(x.int(), 3), ([1, 2],), ([1, 3],), ([-1, 0],)),
@@ -141,12 +141,12 @@ class Graph(flow.nn.Graph):
         return self.f(*inputs)
 
 
-def tensors(arguments) -> list:
+def to_tensors(arguments) -> list:
     return [flow.tensor(np.asarray(a)) if np.asarray(a).dtype.kind != "f" else flow.tensor(
         a) for a in arguments]
 
 
-def trained(f, arguments):
+def run_in_training_graph(f, arguments):
     """Graph whose loss depends on the result."""
     w = flow.nn.Parameter(flow.ones(1))
     model = flow.nn.Module()
@@ -164,14 +164,14 @@ def trained(f, arguments):
             return loss
 
     try:
-        return Train()(*tensors(arguments))
+        return Train()(*to_tensors(arguments))
     except FlowError:
         assert w.item() == 1.0                             # the error is raised before any update
         raise
 
 
 def as_job(f, arguments):
-    inputs = tensors(arguments)
+    inputs = to_tensors(arguments)
     flow.clear_default_session()
 
     def job(*blobs):
@@ -189,18 +189,18 @@ def as_job(f, arguments):
 
 def globally(f, arguments, sbp):
     place = flow.placement("cpu", [0, 1])
-    whole = [x.to_global(place, flow.sbp.broadcast) for x in tensors(arguments)]
+    whole = [x.to_global(place, flow.sbp.broadcast) for x in to_tensors(arguments)]
     y = f(*[x.to_global(sbp=sbp if x.shape[0] % 2 == 0 else flow.sbp.broadcast) for x in whole])
     return y.to_global(place, flow.sbp.broadcast).numpy()
 
 
 MODES = {
-    "eager": lambda f, a: f(*tensors(a)),
-    "eager with gradients": lambda f, a: f(*[x.requires_grad_(x.is_floating_point()) for x in tensors(a)]),
-    "no_grad": lambda f, a: flow.no_grad()(f)(*tensors(a)),
-    "graph": lambda f, a: Graph(f)(*tensors(a)),
-    "trained graph": trained,
-    "vmap": lambda f, a: flow.vmap(f, randomness="different")(*[flow.stack([x, x]) for x in tensors(a)]),
+    "eager": lambda f, a: f(*to_tensors(a)),
+    "eager with gradients": lambda f, a: f(*[x.requires_grad_(x.is_floating_point()) for x in to_tensors(a)]),
+    "no_grad": lambda f, a: flow.no_grad()(f)(*to_tensors(a)),
+    "graph": lambda f, a: Graph(f)(*to_tensors(a)),
+    "trained graph": run_in_training_graph,
+    "vmap": lambda f, a: flow.vmap(f, randomness="different")(*[flow.stack([x, x]) for x in to_tensors(a)]),
     "global": lambda f, a: globally(f, a, flow.sbp.broadcast),
     "global, split": lambda f, a: globally(f, a, flow.sbp.split(0)),
     "global graph": lambda f, a: globally(Graph(f), a, flow.sbp.split(0)),

@@ -220,7 +220,7 @@ def test_variables_of_old_programs():
         flow.autograd.Variable(1)
 
 
-def run(tmp_path, program, *words, args=()):
+def run_program(tmp_path, program, *words, args=()):
     (tmp_path / "helper.py").write_text("VALUE = 5\n")
     (tmp_path / "program.py").write_text(textwrap.dedent(program), encoding="utf-8")
     return subprocess.run([sys.executable, "-m", "flowedu.mock", *words, "program.py", *args], cwd=tmp_path,
@@ -229,7 +229,7 @@ def run(tmp_path, program, *words, args=()):
 
 
 def test_a_program_runs_unchanged(tmp_path):
-    done = run(tmp_path, """
+    done = run_program(tmp_path, """
         import sys
         import helper
         import torch.nn as nn
@@ -250,7 +250,7 @@ def test_a_program_runs_unchanged(tmp_path):
     """, "--as", "torch", args=["--lr", "1"])
     assert (done.returncode, done.stdout) == (3, "['program.py', '--lr', '1'] 5 False\n"), done.stderr
     assert done.stderr == "flowedu.mock: asked for, and not there: torch.fft\n"
-    silent = run(tmp_path, "import torch\nassert torch.__version__.startswith('2')\n")
+    silent = run_program(tmp_path, "import torch\nassert torch.__version__.startswith('2')\n")
     assert (silent.returncode, silent.stdout, silent.stderr) == (0, "", "")
     none = subprocess.run([sys.executable, "-m", "flowedu.mock", "none.py"], cwd=tmp_path,
                           encoding="utf-8", capture_output=True,

@@ -44,7 +44,7 @@ def found(name, path):
     return there
 
 
-def trained(steps=4, context=None, scaler=None):
+def train_with_amp(steps=4, context=None, scaler=None):
     flow.manual_seed(3)
     model = flow.nn.Sequential(flow.nn.Linear(3, 4), flow.nn.ReLU(), flow.nn.Linear(4, 2))
     optimizer = flow.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
@@ -74,16 +74,16 @@ def test_disabled_autocast_changes_no_bit(name, path, first, dtype):
     autocast = found(name, path)
     options = {} if dtype is None else {"dtype": getattr(flow, dtype)}
     context = lambda: autocast(*first, enabled=False, cache_enabled=False, **options)
-    assert all(np.array_equal(a, b) for a, b in zip(trained(), trained(context=context)))
+    assert all(np.array_equal(a, b) for a, b in zip(train_with_amp(), train_with_amp(context=context)))
     assert isinstance(context(), found(name, "autocast"))
-    assert context()(trained)(1)[0].shape == (4, 3)                           # also as a decorator
+    assert context()(train_with_amp)(1)[0].shape == (4, 3)                           # also as a decorator
 
 
 @pytest.mark.parametrize(("path", "first"), SCALERS)
 def test_a_disabled_scaler_changes_no_bit(name, path, first):
     make = found(name, path)
     scaler = make(*first, init_scale=128.0, growth_interval=5, enabled=False)
-    assert all(np.array_equal(a, b) for a, b in zip(trained(), trained(scaler=scaler)))
+    assert all(np.array_equal(a, b) for a, b in zip(train_with_amp(), train_with_amp(scaler=scaler)))
     assert {n for n in dir(scaler) if n[0] != "_"} == SURFACE
     assert scaler.get_scale() == 1.0 and not scaler.is_enabled() and scaler.state_dict() == {}
     scaler.load_state_dict({"scale": 3.0})

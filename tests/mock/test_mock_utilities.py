@@ -31,7 +31,7 @@ numbers = st.sampled_from([0.0, 1.0, 1 + 1e-7, 1 + 1e-6, 1 + 2e-6, 1.001, 1e-5, 
 values = st.one_of(st.lists(numbers, max_size=2), numbers)
 
 
-def said(close, a, b, options) -> bool:
+def is_accepted(close, a, b, options) -> bool:
     try:
         close(a, b, **options)
     except AssertionError:
@@ -57,10 +57,10 @@ def test_assert_close_agrees_with_pytorch(a, b, kind_a, kind_b, equal_nan, check
         return {"x": [made[0]]}, {"x": [made[1]]}
 
     try:
-        want = said(torch.testing.assert_close, *pair(torch), options)
+        want = is_accepted(torch.testing.assert_close, *pair(torch), options)
     except (ValueError, TypeError):                           # a list compared with a number
         want = False
-    assert said(torch_testing.assert_close, *pair(flow), options) is want
+    assert is_accepted(torch_testing.assert_close, *pair(flow), options) is want
 
 
 def test_assert_close_reports_the_position(torch):

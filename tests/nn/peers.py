@@ -8,6 +8,7 @@ import torch
 import flowedu as flow
 
 from .cases import array
+from .formulas.table import flatten_results
 
 
 def modules(text: str, double: bool = True):
@@ -28,7 +29,7 @@ def modules(text: str, double: bool = True):
     return ours, theirs
 
 
-def tensors(specs, seed: int = 0):
+def make_input_pairs(specs, seed: int = 0):
     """Return (flowedu, PyTorch) inputs; floats require gradients."""
     ours, theirs = [], []
     for i, spec in enumerate(specs):
@@ -41,14 +42,7 @@ def tensors(specs, seed: int = 0):
     return ours, theirs
 
 
-def flat(y):
-    """Return the tensors in a result, in order."""
-    if isinstance(y, (tuple, list)):
-        return [t for part in y for t in flat(part)]
-    return [] if y is None else [y]
-
-
-def close(got, want, what, tol=1e-8):
+def assert_same_as_torch(got, want, what, tol=1e-8):
     want = want.detach().numpy() if isinstance(want, torch.Tensor) else want
     assert tuple(got.shape) == tuple(
         want.shape), f"{what}: shape {tuple(got.shape)}, PyTorch {tuple(want.shape)}"
@@ -59,11 +53,11 @@ def close(got, want, what, tol=1e-8):
 
 def backward(ours, theirs, what, tol=1e-8):
     """Compare the results, then run backward through all of them with the same random weights."""
-    ys, zs = flat(ours), flat(theirs)
+    ys, zs = flatten_results(ours), flatten_results(theirs)
     assert len(ys) == len(zs), what
     loss, peer = None, None
     for i, (y, z) in enumerate(zip(ys, zs)):
-        close(y, z, f"{what}: result {i}", tol)
+        assert_same_as_torch(y, z, f"{what}: result {i}", tol)
         assert y.requires_grad == z.requires_grad, f"{what}: result {i} requires_grad"
         if z.requires_grad:
             g = np.random.default_rng(i + 99).normal(size=tuple(z.shape)).astype(z.detach().numpy().dtype)
@@ -82,7 +76,7 @@ def same_gradients(pairs, what, tol=1e-8):
         elif f.grad is None:
             assert not t.grad.any(), f"{what}: no gradient of {name}"
         else:
-            close(f.grad, t.grad, f"{what}: gradient of {name}", tol)
+            assert_same_as_torch(f.grad, t.grad, f"{what}: gradient of {name}", tol)
 
 
 @contextlib.contextmanager
@@ -98,7 +92,7 @@ def check_module(text: str, *specs, call="m(*xs)", tol=1e-8, train=True, seed=0)
         ours, theirs = modules(text)
         ours.train(train)
         theirs.train(train)
-        xs, ts = tensors(specs, seed)
+        xs, ts = make_input_pairs(specs, seed)
         y, z = (eval(call, {"m": ours, "xs": xs, "flow": flow}), eval(call,
                                                                       {"m": theirs, "xs": ts, "flow": torch}))
         backward(y, z, text, tol)
@@ -109,13 +103,13 @@ def check_module(text: str, *specs, call="m(*xs)", tol=1e-8, train=True, seed=0)
     got = ours.state_dict()
     assert list(got) == list(want), text
     for key, value in want.items():
-        close(got[key], value, f"{text}: {key} afterwards", tol)
+        assert_same_as_torch(got[key], value, f"{text}: {key} afterwards", tol)
 
 
 def check_function(text: str, *specs, tol=1e-8, seed=0):
     """Compare F.something(*xs), written as text with x, y, z ... for the inputs."""
     with quiet():
-        xs, ts = tensors(specs, seed)
+        xs, ts = make_input_pairs(specs, seed)
         names = "xyzuvw"
         y = eval(text, {"F": flow.nn.functional, "flow": flow, **dict(zip(names, xs))})
         z = eval(text, {"F": torch.nn.functional, "flow": torch, **dict(zip(names, ts))})

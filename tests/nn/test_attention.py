@@ -10,24 +10,16 @@ from flowedu.errors import ShapeError
 from flowedu.nn import functional as F
 
 from .formulas.attention import _norm, attention, transformer_layer
-from .formulas.table import Draw
+from .formulas.table import Draw, fill_parameters
 
 few = settings(max_examples=max(10, settings().max_examples // 2))
 
 
-def filled(module, d):
-    """Return (the module in float64 with drawn parameters, those parameters)."""
-    module = module.double()
-    own = {k: d.rng.normal(0, 0.5, tuple(p.shape)) for k, p in module.named_parameters()}
-    module.load_state_dict({k: flow.tensor(v) for k, v in own.items()})
-    return module, own
-
-
-def close(got, want):
+def assert_close_to_formula(got, want):
     np.testing.assert_allclose(got.detach().numpy(), want, rtol=1e-8, atol=1e-10)
 
 
-def turned(x, first):
+def swap_first_axes(x, first):
     return x.swapaxes(0, 1) if first and x.ndim == 3 else x
 
 
@@ -67,7 +59,7 @@ def test_multihead_attention(data):
     places = steps if itself else d.one_of(1, 4)
     sizes = {} if itself else d.options(kdim=(5,), vdim=(4,))
     options = d.options(bias=(False,), add_bias_kv=(True,), add_zero_attn=(True,))
-    m, own = filled(nn.MultiheadAttention(size, heads, batch_first=first, **sizes, **options), d)
+    m, own = fill_parameters(nn.MultiheadAttention(size, heads, batch_first=first, **sizes, **options), d)
     query = d.floats(steps, batch, size)
     key, value = ((query, query) if itself else (d.floats(places, batch, sizes.get(n, size))
                                                  for n in ("kdim", "vdim")))
@@ -75,24 +67,24 @@ def test_multihead_attention(data):
     want, weights = attention(own, "", query, key, value, heads, masks, options.get("add_bias_kv"),
                               options.get("add_zero_attn"))
     average, shown = d.one_of(True, False), d.one_of(True, False)
-    q = flow.tensor(turned(query, first))
-    rest = (q, q) if itself else tuple(flow.tensor(turned(x, first)) for x in (key, value))
+    q = flow.tensor(swap_first_axes(query, first))
+    rest = (q, q) if itself else tuple(flow.tensor(swap_first_axes(x, first)) for x in (key, value))
     y, w = m(q, *rest, **calls, average_attn_weights=average, need_weights=shown)
-    close(y, turned(want, first))
+    assert_close_to_formula(y, swap_first_axes(want, first))
     assert (w is not None) == shown
     if shown:
-        close(w, weights.mean(1) if average else weights)
+        assert_close_to_formula(w, weights.mean(1) if average else weights)
     if batch == 1 and not calls:                         # without a batch axis
         y, w = m(*(flow.tensor(x[:, 0]) for x in (query, key, value)))
-        close(y, want[:, 0])
-        close(w, weights[0].mean(0))
+        assert_close_to_formula(y, want[:, 0])
+        assert_close_to_formula(w, weights[0].mean(0))
 
 
 @few
 @given(data=st.data())
 def test_gradient_of_multihead_attention(data):
     d = Draw(data, smooth=True)
-    m, own = filled(nn.MultiheadAttention(4, 2, add_bias_kv=True), d)
+    m, own = fill_parameters(nn.MultiheadAttention(4, 2, add_bias_kv=True), d)
     x = {n: d.floats(3, 2, 4) for n in ("query", "key", "value")}
     ts = {n: flow.tensor(a, requires_grad=True) for n, a in x.items()}
     w = d.rng.standard_normal((3, 2, 4))
@@ -128,21 +120,21 @@ def test_encoder(data):
     d = Draw(data)
     heads, steps, batch = d.one_of(1, 2), d.one_of(1, 3), 2
     options, formula = layer_options(d)
-    m, own = filled(nn.TransformerEncoderLayer(4, heads, **options).eval(), d)
+    m, own = fill_parameters(nn.TransformerEncoderLayer(4, heads, **options).eval(), d)
     x = d.floats(steps, batch, 4) + d.rng.standard_normal((steps, batch, 4)) * 0.1  # norms need some variance
     calls, masks = masks_of(d, batch, heads, steps, steps)
     names = {"attn_mask": "src_mask", "key_padding_mask": "src_key_padding_mask"}
     calls = {names[k]: v for k, v in calls.items()}
     want = transformer_layer(own, x, heads=heads, masks=masks, **formula)
-    close(m(flow.tensor(turned(x, options["batch_first"])), **calls), turned(want, options["batch_first"]))
-    stack, own = filled(nn.TransformerEncoder(m, 2, d.one_of(None, nn.LayerNorm(4))).eval(), d)
+    assert_close_to_formula(m(flow.tensor(swap_first_axes(x, options["batch_first"])), **calls), swap_first_axes(want, options["batch_first"]))
+    stack, own = fill_parameters(nn.TransformerEncoder(m, 2, d.one_of(None, nn.LayerNorm(4))).eval(), d)
     want = x
     for i in range(2):
         want = transformer_layer(part(own, f"layers.{i}."), want, heads=heads, masks=masks, **formula)
     want = _norm(own, "norm", want, 1e-5) if stack.norm is not None else want
     calls = {k.replace("src_mask", "mask"): v for k, v in calls.items()}
-    close(stack(flow.tensor(turned(x, options["batch_first"])), **calls),
-          turned(want, options["batch_first"]))
+    assert_close_to_formula(stack(flow.tensor(swap_first_axes(x, options["batch_first"])), **calls),
+                            swap_first_axes(want, options["batch_first"]))
 
 
 def part(own, prefix):
@@ -155,7 +147,7 @@ def test_decoder(data):
     d = Draw(data)
     heads, steps, places, batch = d.one_of(1, 2), d.one_of(1, 3), d.one_of(1, 4), 2
     options, formula = layer_options(d)
-    m, own = filled(nn.TransformerDecoderLayer(4, heads, **options).eval(), d)
+    m, own = fill_parameters(nn.TransformerDecoderLayer(4, heads, **options).eval(), d)
     x, memory = (d.floats(n, batch, 4) + d.rng.standard_normal((n, batch, 4)) * 0.1 for n in (steps, places))
     calls, masks = masks_of(d, batch, heads, steps, steps)
     others, memory_masks = masks_of(d, batch, heads, steps, places)
@@ -164,14 +156,14 @@ def test_decoder(data):
                                                                 for k, v in others.items()}
     formula |= {"heads": heads, "masks": masks, "memory_masks": memory_masks}
     first = options["batch_first"]
-    inputs = flow.tensor(turned(x, first)), flow.tensor(turned(memory, first))
-    close(m(*inputs, **calls), turned(transformer_layer(own, x, memory, **formula), first))
-    stack, own = filled(nn.TransformerDecoder(m, 2, d.one_of(None, nn.LayerNorm(4))).eval(), d)
+    inputs = flow.tensor(swap_first_axes(x, first)), flow.tensor(swap_first_axes(memory, first))
+    assert_close_to_formula(m(*inputs, **calls), swap_first_axes(transformer_layer(own, x, memory, **formula), first))
+    stack, own = fill_parameters(nn.TransformerDecoder(m, 2, d.one_of(None, nn.LayerNorm(4))).eval(), d)
     want = x
     for i in range(2):
         want = transformer_layer(part(own, f"layers.{i}."), want, memory, **formula)
     want = _norm(own, "norm", want, 1e-5) if stack.norm is not None else want
-    close(stack(*inputs, **calls), turned(want, first))
+    assert_close_to_formula(stack(*inputs, **calls), swap_first_axes(want, first))
 
 
 @few
@@ -182,7 +174,7 @@ def test_transformer(data):
     heads, places, steps, batch, first = (d.one_of(1, 2), d.one_of(1, 3), d.one_of(1, 4), 2,
                                           d.one_of(False, True))
     options = {"batch_first": first, "norm_first": d.one_of(False, True), "bias": d.one_of(False, True)}
-    m, own = filled(nn.Transformer(4, heads, 2, 1, 6, 0.1, d.one_of("relu", "gelu"), **options).eval(), d)
+    m, own = fill_parameters(nn.Transformer(4, heads, 2, 1, 6, 0.1, d.one_of("relu", "gelu"), **options).eval(), d)
     assert (len(m.encoder.layers) == 2 and len(m.decoder.layers) == 1
             and ("encoder.norm.bias" in own) == options["bias"])
     src, tgt = (d.floats(n, batch, 4) + d.rng.standard_normal((n, batch, 4)) * 0.1 for n in (places, steps))
@@ -193,7 +185,7 @@ def test_transformer(data):
     calls = {f"{who}_{names[k]}": v for who, these in (("src", src_calls), ("tgt", tgt_calls),
                                                        ("memory", memory_calls))
              for k, v in these.items()}
-    inputs = [flow.tensor(turned(x, first)) for x in (src, tgt)]
+    inputs = [flow.tensor(swap_first_axes(x, first)) for x in (src, tgt)]
     memory = m.encoder(inputs[0], calls.get("src_mask"), calls.get("src_key_padding_mask"))
     want = m.decoder(inputs[1], memory, **{k: v for k, v in calls.items() if not k.startswith("src")})
     np.testing.assert_array_equal(m(*inputs, **calls).detach().numpy(), want.detach().numpy())

@@ -11,7 +11,7 @@ import flowedu as flow
 from flowedu import nn
 
 
-def names(m):
+def list_module_names(m):
     return [n for n, _ in m.named_modules()][1:]
 
 
@@ -30,9 +30,9 @@ def test_sequential():
     assert list(net[1:].state_dict()) == ["2.weight", "2.bias"]          # a slice keeps the names
     named = nn.Sequential(OrderedDict(first=a, second=b))
     assert named.first is a
-    assert names(named) == ["first", "second"]
+    assert list_module_names(named) == ["first", "second"]
     assert repr(named[:1]) == "Sequential(\n  (first): Linear(in_features=2, out_features=3, bias=True)\n)"
-    assert names(net + nn.Sequential(nn.Tanh())) == ["0", "1", "2", "3"]
+    assert list_module_names(net + nn.Sequential(nn.Tanh())) == ["0", "1", "2", "3"]
     assert nn.Sequential()(x) is x
 
 
@@ -42,7 +42,7 @@ def test_sequential_changes():
     net.extend([nn.Sigmoid(), nn.GELU()]).insert(1, nn.ELU())
     assert [type(m).__name__ for m in net] == ["ReLU", "ELU", "Tanh", "Sigmoid", "GELU"]
     del net[1]
-    assert names(net) == ["0", "1", "2", "3"]
+    assert list_module_names(net) == ["0", "1", "2", "3"]
     net[0] = nn.SiLU()
     assert isinstance(net.pop(0), nn.SiLU)
     assert [type(m).__name__ for m in net] == ["Tanh", "Sigmoid", "GELU"]
@@ -54,11 +54,11 @@ def test_module_list():
     layers = nn.ModuleList([nn.Linear(2, 2) for _ in range(3)])
     assert len(layers) == 3
     assert isinstance(layers[1:], nn.ModuleList)
-    assert names(layers[1:]) == ["0", "1"]
+    assert list_module_names(layers[1:]) == ["0", "1"]
     layers.append(nn.ReLU())
     layers += [nn.Tanh()]
     layers.insert(0, nn.Identity())
-    assert names(layers) == ["0", "1", "2", "3", "4", "5"]
+    assert list_module_names(layers) == ["0", "1", "2", "3", "4", "5"]
     assert isinstance(layers[0], nn.Identity)
     assert len(list(layers.parameters())) == 6
     assert len(layers + [nn.ReLU()]) == 7

@@ -28,7 +28,7 @@ SLOPES = [
 ]
 
 
-def slope(f, x, dtype=np.float64):
+def gradient_of_sum(f, x, dtype=np.float64):
     """Return the gradient of the sum of f(x)."""
     x = flow.tensor(np.asarray(x, dtype), requires_grad=True)
     f(x).sum().backward()
@@ -39,7 +39,7 @@ def slope(f, x, dtype=np.float64):
 @pytest.mark.parametrize("case", SLOPES, ids=lambda c: c[0])
 def test_slope_at_a_corner(case, dtype):
     name, options, points = case
-    got = slope(lambda x: getattr(F, name)(x, **options), [x for x, _ in points], dtype)
+    got = gradient_of_sum(lambda x: getattr(F, name)(x, **options), [x for x, _ in points], dtype)
     np.testing.assert_allclose(got, [s for _, s in points], rtol=1e-6)
 
 
@@ -54,7 +54,7 @@ def test_slope_at_a_corner(case, dtype):
     (lambda x: F.triplet_margin_loss(x, x.detach(), x.detach() - 1, margin=2.0, eps=0.0), [-0.5 ** 0.5] * 2),
 ], ids=range(8))
 def test_slope_of_a_loss_at_a_corner(loss, want):
-    np.testing.assert_allclose(slope(loss, [1.0, 2.0], np.float32), want, rtol=1e-6)
+    np.testing.assert_allclose(gradient_of_sum(loss, [1.0, 2.0], np.float32), want, rtol=1e-6)
 
 
 @pytest.mark.parametrize("n", [1, 2, 3])
@@ -62,9 +62,9 @@ def test_ties_choose_the_first_element(n):
     first = np.zeros((1, 2, 2, 3, 4)[:2 + n])
     whole = first.shape[2:]
     first[(0, slice(None), *(0,) * n)] = 1
-    np.testing.assert_array_equal(slope(lambda x: getattr(F, f"adaptive_max_pool{n}d")(x, 1), first * 0),
+    np.testing.assert_array_equal(gradient_of_sum(lambda x: getattr(F, f"adaptive_max_pool{n}d")(x, 1), first * 0),
                                   first)
-    np.testing.assert_array_equal(slope(lambda x: getattr(F, f"max_pool{n}d")(x, whole), first * 0), first)
+    np.testing.assert_array_equal(gradient_of_sum(lambda x: getattr(F, f"max_pool{n}d")(x, whole), first * 0), first)
 
 
 # ---- extreme inputs
@@ -92,14 +92,14 @@ def test_certain_probabilities(dtype):
     p, t = np.array([0, 1, 0, 1], dtype), flow.tensor(np.array([1, 0, 0, 1], dtype))
     np.testing.assert_array_equal(F.binary_cross_entropy(flow.tensor(p), t, reduction="none").numpy(),
                                   [100, 100, 0, 0])
-    np.testing.assert_allclose(slope(lambda x: F.binary_cross_entropy(x, t), p, dtype),
+    np.testing.assert_allclose(gradient_of_sum(lambda x: F.binary_cross_entropy(x, t), p, dtype),
                                [-2.5e11, 2.5e11, 0, 0], rtol=1e-6)
     x = np.array([40.0, -800.0, 0.0], dtype)
-    got = slope(lambda x: F.binary_cross_entropy(F.sigmoid(x), flow.tensor(np.array([1, 0, 1], dtype))),
-                x, dtype)
+    got = gradient_of_sum(lambda x: F.binary_cross_entropy(F.sigmoid(x), flow.tensor(np.array([1, 0, 1], dtype))),
+                          x, dtype)
     np.testing.assert_allclose(got, [0, 0, -1 / 6], atol=1e-6)
-    got = slope(lambda x: F.binary_cross_entropy_with_logits(x, flow.tensor(np.array([0, 1, 1], dtype))),
-                x, dtype)
+    got = gradient_of_sum(lambda x: F.binary_cross_entropy_with_logits(x, flow.tensor(np.array([0, 1, 1], dtype))),
+                          x, dtype)
     np.testing.assert_allclose(got, [1 / 3, -1 / 3, -1 / 6], rtol=1e-6)
 
 
@@ -111,7 +111,7 @@ def test_extreme_arguments_of_smooth_functions():
         for dtype in (np.float32, np.float64):
             y = getattr(F, name)(flow.tensor(x.astype(dtype))).numpy()
             np.testing.assert_allclose(y, want, atol=1e-30, rtol=1e-6, err_msg=name)
-            assert np.isfinite(slope(getattr(F, name), x, dtype)).all(), name
+            assert np.isfinite(gradient_of_sum(getattr(F, name), x, dtype)).all(), name
     np.testing.assert_array_equal(F.softmax(flow.tensor(x), 0).numpy(), [0, 0, 0, 1])
 
 
@@ -119,7 +119,7 @@ def test_gaussian_nll_of_a_variance_below_eps():
     """The variance is clamped to eps, and so is its slope."""
     var = np.array([1e-9, 0.5])
     x, t = flow.ones(2).double(), flow.zeros(2).double()
-    got = slope(lambda v: F.gaussian_nll_loss(x, t, v, eps=0.1, reduction="sum"), var)
+    got = gradient_of_sum(lambda v: F.gaussian_nll_loss(x, t, v, eps=0.1, reduction="sum"), var)
     np.testing.assert_allclose(got, 0.5 * (1 / np.array([0.1, 0.5]) - 1 / np.array([0.1, 0.5]) ** 2))
 
 

@@ -35,7 +35,7 @@ CALLS = [*FUNCTIONS, *OTHERS, *[(text.format(f", reduction='{r}'"), *specs) for 
                                 for r in ("mean", "none")]]
 
 
-def filled(number):
+def fill_floats_with(number):
     """Return a function that replaces drawn floats by this value, and positive ones by its magnitude."""
     def change(spec, a):
         kind = spec[0] if isinstance(spec, tuple) and spec and isinstance(spec[0], str) else "normal"
@@ -50,11 +50,11 @@ def first(n):
     return lambda spec, a: a[:n] if a.ndim > 1 and a.shape[0] == 2 else a
 
 
-CHANGES = {**{str(n): filled(n) for n in (0.0, 1.0, 0.5, -1.0, 1e-300)}, "a batch of one": first(1),
+CHANGES = {**{str(n): fill_floats_with(n) for n in (0.0, 1.0, 0.5, -1.0, 1e-300)}, "a batch of one": first(1),
            "no batch": first(0)}
 
 
-def leaves(specs, change, module):
+def make_leaves(specs, change, module):
     out = []
     for i, spec in enumerate(specs):
         x = module.tensor(change(spec, array(spec, i)))
@@ -77,13 +77,13 @@ def answers(out, xs, module):
 
 
 def called(module, text, specs, change):
-    xs = leaves(specs, change, module)
+    xs = make_leaves(specs, change, module)
     return answers(eval(text, {"F": module.nn.functional, "flow": module, **dict(zip(NAMES, xs))}),
                    xs, module)
 
 
 def applied(module, layer, specs, change):
-    xs = leaves(specs, change, module)
+    xs = make_leaves(specs, change, module)
     out = answers(layer(*xs), xs, module)
     return out | {n: p.grad.numpy() for n, p in layer.named_parameters() if p.grad is not None}
 

@@ -13,7 +13,7 @@ from flowedu import nn
 from flowedu.diagnostics.function import PublicFunction
 
 from .formulas import TABLE
-from .formulas.table import Draw, call_function, call_module, flat, parameters_of, tensors
+from .formulas.table import Draw, arrays_to_tensors, call_function, call_module, flatten_results, parameters_of
 
 quick = settings(phases=(Phase.explicit, Phase.reuse, Phase.generate))     # a seed has nothing to shrink
 few = settings(quick, max_examples=max(10, settings().max_examples // 2))
@@ -23,7 +23,7 @@ OF_FUNCTIONS = [pytest.param(row, id=row.name) for row in TABLE if row.function]
 
 def compare(got, want, dtype, what):
     """Assert equality up to rounding; integers exactly. A float result has the dtype of the float inputs."""
-    got, want = flat(got), flat(want)
+    got, want = flatten_results(got), flatten_results(want)
     assert len(got) == len(want), what
     for y, z in zip(got, want):
         y, z = y.detach().numpy(), np.asarray(z)
@@ -56,7 +56,7 @@ def test_value(row, data):
     with np.errstate(all="ignore"):
         want = row.formula(**args)
     if row.function:
-        inputs = tensors(args, dtype)
+        inputs = arrays_to_tensors(args, dtype)
         compare(call_function(row, inputs, d.one_of(True, False)), want, dtype, row.function)
         if "inplace" in parameters_of(getattr(nn.functional, row.function)):
             x = inputs["input"]
@@ -66,7 +66,7 @@ def test_value(row, data):
         compare(got, want, dtype, row.module)
 
 
-def slope(f, args, directions, h):
+def difference_quotient(f, args, directions, h):
     """Return the slope of f along the directions, by central differences."""
     there, back = ({k: x + s * h * directions[k] if k in directions else x for k, x in args.items()}
                    for s in (1, -1))
@@ -87,13 +87,13 @@ def test_gradient_is_the_derivative_of_the_formula(row, data):
     def total(results):
         """Return the weighted sum of the float results."""
         sum_ = 0
-        for i, y in enumerate(flat(results)):
+        for i, y in enumerate(flatten_results(results)):
             if (y.dtype.is_floating_point if isinstance(y, flow.Tensor) else y.dtype.kind == "f"):
                 w = weights.setdefault(i, d.rng.standard_normal(tuple(y.shape)))
                 sum_ = (y * (flow.tensor(w) if isinstance(y, flow.Tensor) else w)).sum() + sum_
         return sum_
 
-    inputs = tensors(args, learn=learn)
+    inputs = arrays_to_tensors(args, learn=learn)
     loss = total(call_function(row, inputs))
     if not learn:
         assert not loss.requires_grad if isinstance(loss, flow.Tensor) else True
@@ -104,7 +104,7 @@ def test_gradient_is_the_derivative_of_the_formula(row, data):
               if inputs[k].grad is not None)
     with np.errstate(all="ignore"):
         # a corner closer than one step spoils the difference; a wrong gradient is wrong at every step size
-        found = [slope(lambda a: float(total(row.formula(**a))), args, directions, h)
+        found = [difference_quotient(lambda a: float(total(row.formula(**a))), args, directions, h)
                  for h in (1e-5, 1e-6, 1e-7)]
     assert any(abs(got - want) <= 1e-5 * max(1.0, abs(want)) for want in found), (got, found)
 

@@ -30,7 +30,7 @@ def keys(d):
             if d < 2 else 0.0)
 
 
-def read(image, place, mode, padding, corners):
+def sample_pixels(image, place, mode, padding, corners):
     """Return the channels of image (C, ...) at the coordinates `place`, last axis first."""
     sizes = image.shape[1:]
     at = [position(u, n, corners) for u, n in zip(reversed(place), sizes)]
@@ -61,8 +61,8 @@ def test_every_point(mode, rank, padding, corners):
     assert got.shape == (2, 3, *grid.shape[1:-1])
     for n in range(2):
         for p in np.ndindex(grid.shape[1:-1]):
-            np.testing.assert_allclose(got[(n, slice(None), *p)], read(x[n], grid[(n, *p)], mode, padding,
-                                                                       corners),
+            np.testing.assert_allclose(got[(n, slice(None), *p)], sample_pixels(x[n], grid[(n, *p)], mode, padding,
+                                                                                corners),
                                        rtol=1e-9, atol=1e-12)
 
 

@@ -15,25 +15,25 @@ def _seed():
     flow.manual_seed(11)
 
 
-def values(f, shape=(200, 300), **kwargs):
+def initialize(f, shape=(200, 300), **kwargs):
     t = flow.empty(*shape)
     assert f(t, **kwargs) is t
     return t.numpy()
 
 
 def test_constant_initializers():
-    assert (values(init.ones_) == 1).all()
-    assert (values(init.zeros_) == 0).all()
-    assert (values(init.constant_, val=2.5) == 2.5).all()
-    np.testing.assert_array_equal(values(init.eye_, (3, 4)), np.eye(3, 4))
-    u = values(init.uniform_, a=-1.0, b=3.0)
+    assert (initialize(init.ones_) == 1).all()
+    assert (initialize(init.zeros_) == 0).all()
+    assert (initialize(init.constant_, val=2.5) == 2.5).all()
+    np.testing.assert_array_equal(initialize(init.eye_, (3, 4)), np.eye(3, 4))
+    u = initialize(init.uniform_, a=-1.0, b=3.0)
     assert -1 <= u.min() < -0.99
     assert 2.99 < u.max() < 3
     assert_mean(u, 1, 4 / math.sqrt(12))
-    n = values(init.normal_, mean=1.0, std=2.0)
+    n = initialize(init.normal_, mean=1.0, std=2.0)
     assert_mean(n, 1, 2)
     assert_std(n, 2)
-    t = values(init.trunc_normal_, std=1.5, a=-1.0, b=2.0)
+    t = initialize(init.trunc_normal_, std=1.5, a=-1.0, b=2.0)
     assert t.min() >= -1
     assert t.max() <= 2
     assert_rate((t > -0.5) & (t < 0.5), (_below(1 / 3) - _below(-1 / 3)) / (_below(4 / 3) - _below(-2 / 3)))
@@ -54,7 +54,7 @@ def _below(x):
     (init.kaiming_normal_, {"nonlinearity": "tanh"}, 5 / 3 / math.sqrt(300), False),
 ])
 def test_by_fan(f, kwargs, std, uniform):
-    a = values(f, **kwargs)
+    a = initialize(f, **kwargs)
     assert_std(a, std, 1.8 if uniform else 3.0)
     assert_mean(a, 0, std)
     edge = np.abs(a).max() / std
@@ -62,15 +62,15 @@ def test_by_fan(f, kwargs, std, uniform):
 
 
 def test_fan_of_a_convolution():
-    a = values(init.kaiming_normal_, (40, 10, 5, 5), mode="fan_out")
+    a = initialize(init.kaiming_normal_, (40, 10, 5, 5), mode="fan_out")
     assert_std(a, math.sqrt(2 / (40 * 25)))
-    a = values(init.kaiming_normal_, (40, 5, 5, 10), mode="fan_in", data_format="NHWC")
+    a = initialize(init.kaiming_normal_, (40, 5, 5, 10), mode="fan_in", data_format="NHWC")
     assert_std(a, math.sqrt(2 / (10 * 25)))
 
 
 @pytest.mark.parametrize("shape", [(5, 8), (8, 5), (6, 2, 2)])
 def test_orthogonal(shape):
-    a = values(init.orthogonal_, shape, gain=2.0).reshape(shape[0], -1)
+    a = initialize(init.orthogonal_, shape, gain=2.0).reshape(shape[0], -1)
     product = a @ a.T if a.shape[0] <= a.shape[1] else a.T @ a
     np.testing.assert_allclose(product, 4 * np.eye(len(product)), atol=1e-5)
 
@@ -80,7 +80,7 @@ def test_dirac_and_sparse():
     init.dirac_(w, groups=2)
     x = flow.randn(1, 4, 5, 5)
     np.testing.assert_allclose(nn.functional.conv2d(x, w, padding=1, groups=2).numpy(), x.numpy(), rtol=1e-6)
-    a = values(init.sparse_, (50, 20), sparsity=0.3)
+    a = initialize(init.sparse_, (50, 20), sparsity=0.3)
     assert ((a == 0).sum(0) == 15).all()
 
 
@@ -99,8 +99,8 @@ def test_seeds_repeat():
     assert all(np.array_equal(a, b) for a, b in zip(one, two))
     assert not np.array_equal(nn.Linear(3, 4).weight.numpy(), nn.Linear(3, 4).weight.numpy())
     g = flow.Generator().manual_seed(3)
-    a = values(init.normal_, (4,), generator=g)
-    np.testing.assert_array_equal(a, values(init.normal_, (4,), generator=flow.Generator().manual_seed(3)))
+    a = initialize(init.normal_, (4,), generator=g)
+    np.testing.assert_array_equal(a, initialize(init.normal_, (4,), generator=flow.Generator().manual_seed(3)))
 
 
 @pytest.mark.parametrize(("make", "fan_in"), [

@@ -8,7 +8,7 @@ import pytest
 
 import flowedu as flow
 from flowedu import nn
-from graph.making import graph
+from graph.making import make_graph
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*not registered into a nn.Graph")
 F = nn.functional
@@ -45,13 +45,13 @@ def value_and_gradients(f, weight, x):
     return [y, *flow.autograd.grad((y * weights).sum(), [weight, x])], h
 
 
-def leaves(name):
+def make_leaves(name):
     rng = np.random.default_rng(1)
     return (flow.tensor(rng.standard_normal((5, 5)), requires_grad=True),
-            flow.tensor(picture(name), requires_grad=True))
+            flow.tensor(select_input(name), requires_grad=True))
 
 
-def picture(name):
+def select_input(name):
     return X[None] if "3d" in name else X
 
 
@@ -63,13 +63,13 @@ def test_the_lists_are_complete():
 @pytest.mark.parametrize("name", FUNCTIONS + MODULES)
 def test_inplace_equals_the_out_of_place_form(name, in_graph):
     plain, written = forms(name)
-    want = value_and_gradients(plain, *leaves(name))[0]
+    want = value_and_gradients(plain, *make_leaves(name))[0]
     if in_graph:
         if "ropout" in name or name.lower() == "rrelu":
             return                                            # graphs draw different random numbers
-        got = graph(lambda self, w, x: value_and_gradients(written, w, x)[0])(*leaves(name))
+        got = make_graph(lambda self, w, x: value_and_gradients(written, w, x)[0])(*make_leaves(name))
     else:
-        got, h = value_and_gradients(written, *leaves(name))
+        got, h = value_and_gradients(written, *make_leaves(name))
         assert got[0] is h
     for g, w in zip(got, want, strict=True):
         np.testing.assert_allclose(g.detach().numpy(), w.detach().numpy(), rtol=1e-12, atol=1e-14)
@@ -77,10 +77,10 @@ def test_inplace_equals_the_out_of_place_form(name, in_graph):
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_a_leaf_that_requires_a_gradient_is_not_overwritten(name):
-    x = flow.tensor(picture(name), requires_grad=True)
+    x = flow.tensor(select_input(name), requires_grad=True)
     with pytest.raises(RuntimeError, match="leaf"):
         forms(name)[1](x)
-    np.testing.assert_array_equal(x.detach().numpy(), picture(name))
+    np.testing.assert_array_equal(x.detach().numpy(), select_input(name))
 
 
 @pytest.mark.parametrize("before", SAVES_ITS_RESULT)
@@ -91,14 +91,14 @@ def test_in_place_dropout_after_ops_that_saved_their_result(name, before):
     """
     made = (lambda h: flow.softmax(h, -1)) if before == "softmax" else getattr(flow, before)
     plain, written = forms(name)
-    (*want,), _ = value_and_gradients(lambda h: plain(made(h)), *leaves(name))
-    (*got,), _ = value_and_gradients(lambda h: written(made(h)), *leaves(name))
+    (*want,), _ = value_and_gradients(lambda h: plain(made(h)), *make_leaves(name))
+    (*got,), _ = value_and_gradients(lambda h: written(made(h)), *make_leaves(name))
     for g, w in zip(got, want, strict=True):
         np.testing.assert_allclose(g.detach().numpy(), w.detach().numpy(), rtol=1e-12, atol=1e-14)
 
 
 def test_the_error_names_the_op_that_saved_the_tensor():
-    weight, x = leaves("dropout")
+    weight, x = make_leaves("dropout")
     h = layer(weight, x)
     product = h * h
     F.dropout(h, inplace=True)

@@ -5,16 +5,13 @@ import numpy as np
 import pytest
 
 import flowedu as flow
+from common import flatten
 from flowedu import nn
 
 from .cases import LAYERS, RECURRENT, array
 
 # momentum=None needs a counter, which graphs do not keep
 CASES = [c for c in LAYERS + RECURRENT if "momentum=None" not in c[0]]
-
-
-def flat(y):
-    return [t for part in y for t in flat(part)] if isinstance(y, (tuple, list)) else [y]
 
 
 def state(module):
@@ -50,7 +47,7 @@ def test_forward(case, train):
         after = state(module)
         module.load_state_dict({k: flow.tensor(v) for k, v in before.items()})
         want = module(*xs)
-    for a, b in zip(flat(got), flat(want), strict=True):
+    for a, b in zip(flatten(got), flatten(want), strict=True):
         np.testing.assert_allclose(a.numpy(), b.detach().numpy(), rtol=1e-9, atol=1e-10)
     for key, value in state(module).items():
         np.testing.assert_allclose(after[key], value, rtol=1e-9, atol=1e-12, err_msg=key)

@@ -8,7 +8,7 @@ from flowedu.nn import functional as F
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
 
-from .peers import check_function, check_module, quiet, tensors  # noqa: E402
+from .peers import check_function, check_module, make_input_pairs, quiet  # noqa: E402
 
 CLASSES = ("int", 4, (6,))
 MAP = ("int", 4, (2, 3, 5))
@@ -100,7 +100,7 @@ def test_loss_module(case):
 @pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
 def test_ctc(reduction):
     with quiet():
-        (x,), (t,) = tensors([(7, 3, 5)])
+        (x,), (t,) = make_input_pairs([(7, 3, 5)])
         targets, steps, counts = (np.random.default_rng(0).integers(1, 5, (3, 4)), np.array([7, 6, 5]),
                                   np.array([4, 2, 1]))
         args = [flow.tensor(a) for a in (targets, steps, counts)]

@@ -6,22 +6,15 @@ from hypothesis import strategies as st
 
 import flowedu as flow
 from bounds import assert_rate
+from common import flatten
 from flowedu import nn
 from flowedu.nn.utils import rnn
 
-from .formulas.recurrent import network, step, weights_of
-from .formulas.table import Draw
+from .formulas.recurrent import run_layers, step, weights_of
+from .formulas.table import Draw, fill_parameters
 
 few = settings(max_examples=max(8, settings().max_examples // 3))
 MODES = {"RNN": ("tanh", "relu"), "LSTM": ("LSTM",), "GRU": ("GRU",)}
-
-
-def filled(module, d):
-    """Return (module, parameters) in float64 with drawn parameters."""
-    module = module.double()
-    own = {k: d.rng.normal(0, 0.6, tuple(p.shape)) for k, p in module.named_parameters()}
-    module.load_state_dict({k: flow.tensor(v) for k, v in own.items()})
-    return module, own
 
 
 def network_of(d, name, batch_first=False):
@@ -35,15 +28,11 @@ def network_of(d, name, batch_first=False):
     module = getattr(nn, name)(3, hidden, num_layers=layers, bias=d.one_of(True, False),
                                batch_first=batch_first, **options)
     sizes = (options.get("proj_size", hidden), hidden)[:2 if name == "LSTM" else 1]
-    return *filled(module, d), mode, layers, ways, sizes
-
-
-def flat(y):
-    return [t for part in y for t in flat(part)] if isinstance(y, (tuple, list)) else [y]
+    return *fill_parameters(module, d, 0.6), mode, layers, ways, sizes
 
 
 def assert_close(got, want):
-    for y, z in zip(flat(got), flat(want), strict=True):
+    for y, z in zip(flatten(got), flatten(want), strict=True):
         np.testing.assert_allclose(y.detach().numpy(), z, rtol=1e-9, atol=1e-11)
 
 
@@ -61,7 +50,7 @@ def test_network(name, data):
     module, own, mode, layers, ways, sizes = network_of(d, name, first)
     steps, batch, started = d.one_of(1, 2, 4), d.one_of(1, 3), d.one_of(True, False)
     x, states = d.floats(steps, batch, 3), tuple(d.floats(layers * ways, batch, n) * started for n in sizes)
-    y, ends = network(mode, x, states, own, layers, ways)
+    y, ends = run_layers(mode, x, states, own, layers, ways)
     begin = [flow.tensor(s) for s in states]
     start = [state_for(name, tuple(begin))] if started else []
     assert_close(module(flow.tensor(x.swapaxes(0, 1) if first else x), *start),
@@ -90,7 +79,7 @@ def test_gradient(name, data):
 
     def value(h):
         moved = {k: v + h * direction[k] for k, v in own.items()}
-        return (network(mode, x.detach().numpy() + h * dx, states, moved, layers, ways)[0] * w).sum()
+        return (run_layers(mode, x.detach().numpy() + h * dx, states, moved, layers, ways)[0] * w).sum()
 
     got = (x.grad.numpy() * dx).sum() + sum((grads[k] * v).sum() for k, v in direction.items())
     assert any(abs(got - (value(h) - value(-h)) / (2 * h)) <= 1e-5 * max(1, abs(got))
@@ -104,7 +93,7 @@ def test_cell(name, data):
     d = Draw(data)
     mode = d.one_of(*MODES[name[:-4]])
     options = {"nonlinearity": mode} if name == "RNNCell" else {}
-    module, own = filled(getattr(nn, name)(3, 2, bias=d.one_of(True, False), **options), d)
+    module, own = fill_parameters(getattr(nn, name)(3, 2, bias=d.one_of(True, False), **options), d, 0.6)
     started = d.one_of(True, False)
     x, states = d.floats(4, 3), tuple(d.floats(4, 2) * started for _ in range(2 if name == "LSTMCell" else 1))
     want = step(mode, x, states, *weights_of(own, ""))
@@ -184,7 +173,7 @@ def test_packed_sequences_are_independent(name, data):
     parts, lengths, ordered = sequences(d)
     module, own, mode, layers, ways, sizes = network_of(d, name)
     states = tuple(d.floats(layers * ways, len(parts), n) for n in sizes)
-    want = [network(mode, p[:, None], tuple(s[:, i:i + 1] for s in states), own, layers, ways)
+    want = [run_layers(mode, p[:, None], tuple(s[:, i:i + 1] for s in states), own, layers, ways)
             for i, p in enumerate(parts)]
     packed = rnn.pack_sequence([flow.tensor(p) for p in parts], enforce_sorted=ordered)
     out, ends = module(packed, state_for(name, tuple(flow.tensor(s) for s in states)))

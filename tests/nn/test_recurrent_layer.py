@@ -17,7 +17,7 @@ few = settings(max_examples=max(8, settings().max_examples // 3))
 MODES = ("RNN_TANH", "RNN_RELU", "LSTM", "GRU")
 
 
-def drawn(d, mode):
+def draw_arguments(d, mode):
     """Draw (x, states, weights, reverse flag, lengths) as arguments of rnn.layer, including hidden sizes that
     are not multiples of the vector width.
     """
@@ -34,14 +34,14 @@ def drawn(d, mode):
     return x, states, weights, d.one_of(True, False), lengths, d.one_of(True, False)
 
 
-def tensors(x, states, weights, backwards, lengths, biased):
+def split_leaves(x, states, weights, backwards, lengths, biased):
     """Return the tensors that require a gradient, and the remaining arguments of a call of either form."""
     weights = weights if biased else weights[:-2]
     leaves = [flow.tensor(a, requires_grad=True) for a in (x, *states, *weights)]
     return leaves, len(states), backwards, None if lengths is None else flow.tensor(lengths)
 
 
-def call(layer, mode, leaves, states, backwards, lengths):
+def call_layer(layer, mode, leaves, states, backwards, lengths):
     """Return outputs, with zeros after the end of each sequence, and last states."""
     x, *rest = leaves
     w_ih, w_hh, *more = rest[states:]
@@ -53,11 +53,11 @@ def call(layer, mode, leaves, states, backwards, lengths):
     return y, *ends
 
 
-def both(mode, given, make):
+def run_both_forms(mode, given, make):
     """Return the results of `make` on the outputs of both forms, each a list of arrays."""
     for layer in (rnn._at_once, rnn._step_by_step):
-        leaves, *rest = tensors(*given)
-        yield [t.detach().numpy() for t in make(call(layer, mode, leaves, *rest), leaves)]
+        leaves, *rest = split_leaves(*given)
+        yield [t.detach().numpy() for t in make(call_layer(layer, mode, leaves, *rest), leaves)]
 
 
 def assert_close(found, rtol=1e-9):
@@ -74,9 +74,9 @@ def weighed(ys, rng):
 @given(data=st.data())
 def test_results_and_gradients_equal_step_by_step(mode, data):
     d = Draw(data)
-    given, seed = drawn(d, mode), d.one_of(1, 2)
+    given, seed = draw_arguments(d, mode), d.one_of(1, 2)
     which = d.one_of(slice(None), slice(0, 1), slice(1, None))     # outputs that the loss depends on
-    assert_close(list(both(mode, given, lambda ys, leaves: [
+    assert_close(list(run_both_forms(mode, given, lambda ys, leaves: [
         *ys, *flow.autograd.grad(weighed(ys[which], np.random.default_rng(seed)), leaves,
                                  allow_unused=True)])))
 
@@ -86,7 +86,7 @@ def test_results_and_gradients_equal_step_by_step(mode, data):
 @given(data=st.data())
 def test_second_derivatives_equal_step_by_step(mode, data):
     d = Draw(data)
-    given = drawn(d, mode)
+    given = draw_arguments(d, mode)
 
     def second(ys, leaves):
         rng = np.random.default_rng(3)
@@ -94,7 +94,7 @@ def test_second_derivatives_equal_step_by_step(mode, data):
         found = flow.autograd.grad(weighed(first, rng), leaves, allow_unused=True)
         return [flow.zeros(1) if g is None else g for g in found]
 
-    one, other = both(mode, given, second)
+    one, other = run_both_forms(mode, given, second)
     other = [np.broadcast_to(b, a.shape) if not b.any() else b for a, b in zip(one, other)]
     assert_close([one, other], rtol=1e-7)
 
@@ -155,7 +155,7 @@ def test_rows_do_not_depend_on_the_number_of_threads(mode):
         for threads in (1, 2, 3):
             set_num_threads(threads)
             leaves = [flow.tensor(a.astype(np.float32), requires_grad=True) for a in arrays]
-            ys = call(rnn._at_once, mode, leaves, len(arrays) - 5, False, None)
+            ys = call_layer(rnn._at_once, mode, leaves, len(arrays) - 5, False, None)
             found.append([t.detach().numpy() for t in (*ys, *flow.autograd.grad(ys[0].sum(), leaves[:1]))])
     finally:
         set_num_threads(before)

@@ -9,7 +9,7 @@ from hypothesis.extra import numpy as arrays
 
 import flowedu as flow
 from flowedu.nn import functional as F
-from graph.making import graph
+from graph.making import make_graph
 
 INF = float("inf")
 
@@ -27,7 +27,7 @@ def attended(q, k, v, mask, in_graph=False, **options):
         weights = flow.tensor(draw(*y.shape, seed=5))
         return (y, *flow.autograd.grad((y * weights).sum(), xs[:3]))
 
-    out = graph(lambda self, *xs: both(*xs))(*leaves, mask) if in_graph else both(*leaves, mask)
+    out = make_graph(lambda self, *xs: both(*xs))(*leaves, mask) if in_graph else both(*leaves, mask)
     return [y.detach().numpy() for y in out]
 
 
@@ -95,7 +95,7 @@ def test_a_sample_that_is_all_padding(need_weights, in_graph):
         return [y, *flow.autograd.grad(y[0].square().sum(),
                                        list(layer.parameters()))] + ([w] if need_weights else [])
 
-    got = graph(lambda self, x, p: step(x, p), module=layer)(x, padding) if in_graph else step(x, padding)
+    got = make_graph(lambda self, x, p: step(x, p), module=layer)(x, padding) if in_graph else step(x, padding)
     alone = step(x[:1], padding[:1])
     assert got[0][1].tolist() == [layer.out_proj.bias.tolist()] * 3
     np.testing.assert_allclose(got[0][:1].numpy(), alone[0].numpy(), rtol=1e-12)

@@ -13,7 +13,7 @@ from .formulas.table import Draw
 few = settings(max_examples=max(8, settings().max_examples // 3))
 
 
-def parameters(d):
+def draw_parameters(d):
     """Draw (parameters with gradients, one of them without; the gradients)."""
     made, grads = [], []
     for _ in range(d.one_of(1, 3)):
@@ -36,7 +36,7 @@ def norm_of(grads, p):
 @given(data=st.data())
 def test_clip_grad_norm(data):
     d = Draw(data)
-    params, grads = parameters(d)
+    params, grads = draw_parameters(d)
     p, limit = d.one_of(1.0, 2.0, 3.0, np.inf), d.one_of(0.1, 1.0, 100.0)
     norm = norm_of(grads, p)
     options = {} if p == 2 and d.one_of(True, False) else {"norm_type": p}
@@ -62,7 +62,7 @@ def test_norms_of_norms(p, norm):
 @given(data=st.data())
 def test_clip_grad_value(data):
     d = Draw(data)
-    params, grads = parameters(d)
+    params, grads = draw_parameters(d)
     limit = d.one_of(0.5, 1.5)
     utils.clip_grad_value_(params, limit)
     for q, g in zip(params, grads):

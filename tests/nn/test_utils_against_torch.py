@@ -12,7 +12,7 @@ pytestmark = pytest.mark.torch
 from .peers import modules  # noqa: E402
 
 
-def parameters(seed=0):
+def make_parameter_pairs(seed=0):
     rng = np.random.default_rng(seed)
     ours, theirs = [], []
     for shape in ((3, 4), (5,), (2, 1, 2)):
@@ -27,7 +27,7 @@ def parameters(seed=0):
 @pytest.mark.parametrize("p", [2.0, 1.0, 3.0, float("inf")])
 @pytest.mark.parametrize("limit", [0.5, 100.0])
 def test_clip_grad_norm(p, limit):
-    ours, theirs = parameters()
+    ours, theirs = make_parameter_pairs()
     got, want = utils.clip_grad_norm_(ours, limit, p), torch.nn.utils.clip_grad_norm_(theirs, limit, p)
     np.testing.assert_allclose(float(got), float(want), rtol=1e-9)
     for f, t in zip(ours[:3], theirs):
@@ -36,7 +36,7 @@ def test_clip_grad_norm(p, limit):
 
 
 def test_clip_grad_value():
-    ours, theirs = parameters(1)
+    ours, theirs = make_parameter_pairs(1)
     utils.clip_grad_value_(ours, 0.3)
     torch.nn.utils.clip_grad_value_(theirs, 0.3)
     for f, t in zip(ours[:3], theirs):

@@ -8,7 +8,7 @@ import pytest
 
 import flowedu as flow
 import flowedu.oneflow04.job.train
-from common import constant, constant_rate, f32, fresh_session, job, refused, run  # noqa: F401
+from common import constant, constant_rate, f32, fresh_session, job, refused, run, variable_values  # noqa: F401
 from flowedu.core.job.session import default_session
 from flowedu.oneflow04.job import checkpoint_files as cf
 
@@ -26,10 +26,6 @@ def trainer(units=2, name="d"):
         return loss
 
     return job(body, x, type="train", name="train")
-
-
-def values():
-    return {n: v.numpy() for n, v in flow.get_all_variables().items()}
 
 
 def assert_same_arrays(a, b):
@@ -97,11 +93,11 @@ def test_the_old_class_does_the_same_and_warns(tmp_path, capsys):
     assert old.init() is None and default_session().running
     step(x)
     old.save(str(tmp_path / "c"))
-    want = values()
+    want = variable_values()
     assert sorted(want) == NAMES == sorted(flow.load(tmp_path / "c"))
     trainer()
     flow.train.CheckPoint().load(str(tmp_path / "c"))
-    assert_same_arrays(values(), want)
+    assert_same_arrays(variable_values(), want)
     for call in (old.save, old.load):
         with refused(AssertionError, "path"):
             call(3)
@@ -116,11 +112,11 @@ def test_the_manager_restores_what_it_saved(tmp_path):
     manager = flow.train.SimpleCheckPointManager(root)
     assert manager.latest_checkpoint() is None and manager.list_checkpoints() == []
     manager.initialize_or_restore()
-    first = values()
+    first = variable_values()
     for _ in range(3):
         step(x)
         manager.save()
-    last = values()
+    last = variable_values()
     names = manager.list_checkpoints()
     assert len(names) == 4 and names == sorted(names) and manager.latest_checkpoint() == names[-1]
     assert all(n.startswith("snapshot_2") for n in names)
@@ -128,10 +124,10 @@ def test_the_manager_restores_what_it_saved(tmp_path):
     trainer()
     again = flow.train.SimpleCheckPointManager(root)
     again.initialize_or_restore()
-    assert_same_arrays(values(), last)
+    assert_same_arrays(variable_values(), last)
     assert again.list_checkpoints() == names, "restoring saves nothing"
     flow.load_variables(flow.checkpoint.get(os.path.join(root, names[0])))
-    assert_same_arrays(values(), first)
+    assert_same_arrays(variable_values(), first)
 
 
 def test_only_finished_checkpoints_of_the_prefix_count(tmp_path):
@@ -221,7 +217,7 @@ def test_a_job_starts_from_a_snapshot(tmp_path):
     for _ in range(3):
         step(x)
     flow.checkpoint.save(tmp_path / "c")
-    want, loss = values(), step(x)
+    want, loss = variable_values(), step(x)
 
     flow.clear_default_session()
     config = flow.function_config()
@@ -233,7 +229,7 @@ def test_a_job_starts_from_a_snapshot(tmp_path):
         return loss
 
     step = job(body, x, type="train", name="train", config=config)
-    got = values()
+    got = variable_values()
     assert not got.pop("new").any()
     assert_same_arrays(got, want)
     np.testing.assert_array_equal(step(x), loss)

@@ -40,7 +40,7 @@ def small(n=20, m=10, seed=0):
             "x_test": r.integers(0, 256, (m, 28, 28), np.uint8), "y_test": np.arange(m, dtype=np.uint8) % 10}
 
 
-def write(path, **arrays):
+def write_npz(path, **arrays):
     path.parent.mkdir(parents=True, exist_ok=True)
     np.savez_compressed(path, **(arrays or small()))
     return path
@@ -86,7 +86,7 @@ def test_the_subset_is_cut_deterministically(tmp_path):
     tool = load_tool("make_mnist_subset")
     source = small(9000, 2000)
     source["y_train"] = np.random.default_rng(1).permutation(np.arange(9000, dtype=np.uint8) % 10)
-    path = write(tmp_path / "full.npz", **source)
+    path = write_npz(tmp_path / "full.npz", **source)
     one, two = tool.cut(path), tool.cut(path)
     assert tool.content_hash(one) == tool.content_hash(two)
     assert (np.bincount(one["y_train"]).tolist() == [600] * 10
@@ -100,7 +100,7 @@ def test_the_subset_is_cut_deterministically(tmp_path):
 
 def test_values_are_pixels_over_255_in_both_layouts(tmp_path):
     arrays = small()
-    write(tmp_path / "mnist.npz", **arrays)
+    write_npz(tmp_path / "mnist.npz", **arrays)
     (x, y), (xt, yt) = load_mnist(5, 2, hash_check=None)
     assert x.shape == (4, 5, 1, 28, 28) and xt.shape == (5, 2, 1, 28, 28)
     np.testing.assert_array_equal(x.reshape(20, 28, 28), arrays["x_train"].astype(np.float32) / 255.0)
@@ -132,11 +132,11 @@ def test_senseless_batch_sizes(size):
 # ----------------------------------------------------------------------------------------------
 
 def test_out_dir_comes_before_the_cache(tmp_path, capsys):
-    write(tmp_path / "cache" / "mnist.npz", **small(40, 10))
+    write_npz(tmp_path / "cache" / "mnist.npz", **small(40, 10))
     (x, _), _ = load_mnist(10, 10, hash_check=None)
     assert (x.shape[0] == 4
             and f"File mnist.npz already exist, path: {tmp_path / 'cache'}" in capsys.readouterr().out)
-    write(tmp_path / "mnist.npz", **small(20, 10))
+    write_npz(tmp_path / "mnist.npz", **small(20, 10))
     (x, _), _ = load_mnist(10, 10, hash_check=None)
     assert x.shape[0] == 2 and capsys.readouterr().out == "File mnist.npz already exist, path: ./mnist.npz\n"
     (x, _), _ = load_mnist(10, 10, hash_check=None, out_dir="elsewhere")
@@ -157,7 +157,7 @@ def test_the_cache_folder(monkeypatch, tmp_path):
 # ---------------------------------------------------------------------------------------------
 
 def test_a_wrong_hash_is_an_error_and_none_skips_it(tmp_path):
-    path = write(tmp_path / "mnist.npz")
+    path = write_npz(tmp_path / "mnist.npz")
     with pytest.raises(DataError, match="sha256 verification failed, remove ./mnist.npz and try again") as e:
         load_mnist(10, 10)
     assert sha(path) in str(e.value) and "hash_check=None" in e.value.fix
@@ -206,13 +206,13 @@ def damage(path, how):
     elif how == "a flipped bit":                            # in the middle of the compressed pixels
         path.write_bytes(data[:5000] + bytes([data[5000] ^ 4]) + data[5001:])
     elif how == "a missing array":
-        write(path, **{k: v for k, v in small().items() if k != "y_test"})
+        write_npz(path, **{k: v for k, v in small().items() if k != "y_test"})
     elif how == "pickled objects":
         np.savez(path, **{**small(), "y_test": np.array([Evil()] * 10, object)})
     elif how == "floats":
-        write(path, **{**small(), "x_test": np.zeros((10, 28, 28), np.float32)})
+        write_npz(path, **{**small(), "x_test": np.zeros((10, 28, 28), np.float32)})
     elif how == "a label short":
-        write(path, **{**small(), "y_test": np.zeros(9, np.uint8)})
+        write_npz(path, **{**small(), "y_test": np.zeros(9, np.uint8)})
     elif how == "a folder":
         path.unlink()
         path.mkdir()
@@ -223,7 +223,7 @@ def damage(path, how):
                                  "a missing array", "pickled objects", "floats", "a label short", "a folder"])
 @pytest.mark.parametrize("hash_check", [None, mnist.SHA256])
 def test_a_damaged_file_is_a_data_error_that_names_it(tmp_path, how, hash_check):
-    damage(write(tmp_path / "mnist.npz"), how)
+    damage(write_npz(tmp_path / "mnist.npz"), how)
     with pytest.raises(DataError, match="mnist.npz") as e:
         load_mnist(10, 10, hash_check=hash_check)
     assert e.value.fix
@@ -252,7 +252,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 @pytest.fixture
 def server(tmp_path):
     """Start a local web server with a small mnist.npz at every path; /short sends only half of it."""
-    Handler.body = write(tmp_path / "served" / "source.npz").read_bytes()
+    Handler.body = write_npz(tmp_path / "served" / "source.npz").read_bytes()
 
     class Server(socketserver.ThreadingMixIn, http.server.HTTPServer):
         daemon_threads = True
@@ -271,7 +271,7 @@ def test_fetch_writes_the_file_and_nothing_else(server, tmp_path, page):
 
 
 def test_fetch_accepts_file_urls(tmp_path):
-    source = write(tmp_path / "source.npz")
+    source = write_npz(tmp_path / "source.npz")
     assert download.fetch(source.as_uri(), tmp_path / "new" / "a.npz").read_bytes() == source.read_bytes()
 
 
@@ -286,7 +286,7 @@ def test_a_failed_fetch_leaves_no_file_and_reports_a_fix(server, tmp_path, page,
 
 
 def test_a_failed_fetch_keeps_the_old_file(server, tmp_path):
-    old = write(tmp_path / "new" / "mnist.npz", **small(seed=5))
+    old = write_npz(tmp_path / "new" / "mnist.npz", **small(seed=5))
     before = old.read_bytes()
     with pytest.raises(DataError):
         download.fetch(server + "/short", old)
@@ -366,7 +366,7 @@ def test_a_custom_url_is_downloaded(server, tmp_path, capsys):
 def test_the_command_lists(capsys, tmp_path):
     assert cli.main([]) == 0
     assert "mnist" in (out := capsys.readouterr().out) and "subset" in out
-    write(tmp_path / "cache" / "mnist.npz")
+    write_npz(tmp_path / "cache" / "mnist.npz")
     assert cli.main([]) == 0
     assert str(tmp_path / "cache" / "mnist.npz") in capsys.readouterr().out
 
@@ -396,7 +396,7 @@ def test_the_command_without_network_reports_a_fix(tmp_path, capsys):
 
 
 def test_the_command_refuses_a_wrong_file(tmp_path, capsys):
-    write(tmp_path / "d" / "mnist.npz")
+    write_npz(tmp_path / "d" / "mnist.npz")
     assert cli.main(["mnist", "--out-dir", "d"]) == 1
     assert "sha256 verification failed" in capsys.readouterr().err
 

@@ -25,7 +25,7 @@ def fresh_readers():
     forget_states()
 
 
-def write(folder, *records):
+def write_records(folder, *records):
     with data.ofrecord_writer(folder) as w:
         for r in records:
             w.write(r)
@@ -34,14 +34,14 @@ def write(folder, *records):
 
 
 def batch(folder, *records):
-    return data.ofrecord_reader(write(folder, *records), len(records))
+    return data.ofrecord_reader(write_records(folder, *records), len(records))
 
 
 def raw(records, dtype=flow.float32, shape=(2,), **options):
     return data.OFRecordRawDecoder(records, "x", shape, dtype, **options).numpy()
 
 
-def picture(height, width, seed=0):
+def make_smooth_image(height, width, seed=0):
     """Return a smooth RGB image that JPEG compression changes little."""
     y, x, c = np.ogrid[:height, :width, :3]
     return (127 + 100 * np.sin((y + seed) / 9) * np.cos(x / 7 + c)).astype(np.uint8)
@@ -136,8 +136,8 @@ def test_bytes_round_trip(tmp_path, contents):
 
 @pytest.mark.parametrize("kind", ["PNG", "JPEG", "BMP"])
 def test_decoded_images_match_pillow(tmp_path, kind):
-    contents = [encode(picture(20, 31), kind), encode(picture(40, 9), kind),
-                encode(picture(8, 8)[:, :, 0], kind)]
+    contents = [encode(make_smooth_image(20, 31), kind), encode(make_smooth_image(40, 9), kind),
+                encode(make_smooth_image(8, 8)[:, :, 0], kind)]
     records = batch(tmp_path, *({"encoded": c} for c in contents))
     rgb, bgr, gray, default = (data.OFRecordImageDecoder(records, "encoded", *s)
                                for s in (["RGB"], ["BGR"], ["GRAY"], []))
@@ -166,7 +166,7 @@ def test_a_random_crop_is_inside_the_image_and_the_limits(tmp_path, height, widt
 
 
 def test_random_crops_follow_the_seed_and_change(tmp_path):
-    records = batch(tmp_path, *({"x": encode(picture(30, 30, i))} for i in range(4)))
+    records = batch(tmp_path, *({"x": encode(make_smooth_image(30, 30, i))} for i in range(4)))
     crop = lambda **options: [a.shape for a in data.OFRecordImageDecoderRandomCrop(records, "x", **options)]
     first = [crop(seed=1), crop(seed=1)]
     assert first[0] != first[1]                                 # the next samples of the same sequence differ
@@ -194,8 +194,8 @@ def test_the_snake_case_names(module, snake, camel):
 
 def digits(folder, count=6):
     """Write images of different sizes with their labels."""
-    contents = [encode(picture(20 + i, 30 - i, i)) for i in range(count)]
-    write(folder, *({"encoded": c, "class/label": np.int32(i)} for i, c in enumerate(contents)))
+    contents = [encode(make_smooth_image(20 + i, 30 - i, i)) for i in range(count)]
+    write_records(folder, *({"encoded": c, "class/label": np.int32(i)} for i, c in enumerate(contents)))
     return contents
 
 
@@ -340,7 +340,7 @@ def test_mnist_as_ofrecords(tmp_path, monkeypatch, capsys):
 # ---------------------------------------------------------------------------
 
 def test_random_crop_and_resize(tmp_path):
-    contents = [encode(picture(40, 30, k)) for k in range(3)]
+    contents = [encode(make_smooth_image(40, 30, k)) for k in range(3)]
     records = batch(tmp_path, *[{"x": c} for c in contents])
     buffers = data.OFRecordBytesDecoder(records, "x")
     whole = dict(random_area=(1.0, 1.0), random_aspect_ratio=(0.75, 0.75))

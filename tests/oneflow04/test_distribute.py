@@ -200,7 +200,7 @@ def test_wrong_hints_for_variables_and_layers():
     assert flow.layers.dense(x, 4, model_distribute=D.split(0)).shape == (2, 4)
 
 
-def mlp(first, second):
+def make_mlp_body(first, second):
     """Return the body of a training job: two dense layers with these hints; the batch (10) and the widths (7,
     5) are uneven.
     """
@@ -223,7 +223,7 @@ def test_model_parallel_training_equals_one_device(devices, first, second):
     x, labels = f32(10, 6), np.arange(10, dtype=np.int32) % 5
 
     def train(n):
-        made = on(n, mlp(first, second), x, labels, type="train", returns=tuple[tp.Numpy, tp.Numpy])
+        made = on(n, make_mlp_body(first, second), x, labels, type="train", returns=tuple[tp.Numpy, tp.Numpy])
         results = [made(x, labels) for _ in range(4)]
         return results, {k: v.numpy() for k, v in flow.get_all_variables().items()}, made
 

@@ -7,19 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import flowedu as flow
-from common import constant, constant_rate, f32, fresh_session, job, refused, run  # noqa: F401
+from common import constant, constant_rate, f32, fresh_session, job, refused, run, run_eagerly_and_as_job  # noqa: F401
 
 layers, nn = flow.layers, flow.nn
 
 
-def both(f, *arrays):
-    """Return f's result after checking that it is the same eagerly and in a job."""
-    eager = f(*map(flow.tensor, arrays)).numpy()
-    np.testing.assert_allclose(run(f, *arrays), eager, rtol=1e-5, atol=1e-5)
-    return eager
-
-
-def trained(body, *arrays):
+def train_one_step(body, *arrays):
     """Return {variable: gradient} of the sum of body's result, from one step of plain gradient descent in a
     train job.
     """
@@ -50,9 +43,9 @@ def test_a_convolution_layer_and_its_gradients(axes, last):
     layout = {1: ("NCW", "NWC"), 2: ("NCHW", "NHWC"), 3: ("NCDHW", "NDHWC")}[axes][last]
     fed = np.moveaxis(x, 1, -1).copy() if last else x
     groups, w_shape = (1, (6, *[3] * axes, 4)) if last else (2, (6, 2, *[3] * axes))
-    y, before, grads = trained(lambda t: conv(t, 6, 3, 2, "SAME_UPPER", layout.lower(), activation=nn.relu,
-                                              groups=groups,
-                                              bias_initializer=flow.random_normal_initializer()), fed)
+    y, before, grads = train_one_step(lambda t: conv(t, 6, 3, 2, "SAME_UPPER", layout.lower(), activation=nn.relu,
+                                                     groups=groups,
+                                                     bias_initializer=flow.random_normal_initializer()), fed)
     assert {n: v.shape for n, v in grads.items()} == {f"Conv{axes}d-weight": w_shape,
                                                       f"Conv{axes}d-bias": (6,)}
     w, b = (torch.tensor(before[f"Conv{axes}d-{part}"], requires_grad=True) for part in ("weight", "bias"))
@@ -122,7 +115,7 @@ def test_groups_need_channels_first():
                                            ([], (3, 2, 4))])
 def test_prelu(shared, shape):
     x, alpha = f32(5, 3, 2, 4), f32(*shape, seed=1)
-    y, before, grads = trained(lambda t: layers.prelu(t, constant(alpha), shared_axes=shared), x)
+    y, before, grads = train_one_step(lambda t: layers.prelu(t, constant(alpha), shared_axes=shared), x)
     np.testing.assert_allclose(y, np.where(x > 0, x, alpha * x), rtol=1e-6)
     assert before["PRelu-alpha"].shape == shape
     over = tuple(i for i in range(4) if i == 0 or shape[i - 1] != x.shape[i])
@@ -154,10 +147,10 @@ def test_prelu_refuses():
 def test_upsample_vectors():
     x = np.array([[1, 2], [3, 4]], np.float32).reshape(1, 1, 2, 2)
     want = [[1, 1, 2, 2], [1, 1, 2, 2], [3, 3, 4, 4], [3, 3, 4, 4]]
-    np.testing.assert_array_equal(both(layers.upsample_2d, x)[0, 0], want)
+    np.testing.assert_array_equal(run_eagerly_and_as_job(layers.upsample_2d, x)[0, 0], want)
     line = x[:, :, :1]
-    up = lambda **o: both(lambda t: layers.upsample_2d(t, (1, 2), interpolation="bilinear", **o),
-                          line).ravel()
+    up = lambda **o: run_eagerly_and_as_job(lambda t: layers.upsample_2d(t, (1, 2), interpolation="bilinear", **o),
+                                            line).ravel()
     np.testing.assert_allclose(up(), [1, 1.25, 1.75, 2])
     np.testing.assert_allclose(up(align_corners=True), [1, 4 / 3, 5 / 3, 2], rtol=1e-6)
 
@@ -212,10 +205,10 @@ INSTANCE = {1: nn.InstanceNorm1d, 2: nn.InstanceNorm2d, 3: nn.InstanceNorm3d}
 @given(st.integers(1, 3), st.sampled_from([1, 2, 3, 6]), st.booleans(), st.sampled_from([1e-5, 0.1]))
 def test_normalisation(axes, groups, affine, eps):
     x = f32(2, 6, *[3, 4, 2][:axes]) * 3 + 1
-    got = both(lambda t: nn.GroupNorm(t, groups, eps, affine, name="g"), x)
+    got = run_eagerly_and_as_job(lambda t: nn.GroupNorm(t, groups, eps, affine, name="g"), x)
     np.testing.assert_allclose(got, normalised(x, groups, eps), rtol=1e-3, atol=1e-4)
     flow.clear_default_session()
-    got = both(lambda t: INSTANCE[axes](t, eps, affine, name="i"), x)
+    got = run_eagerly_and_as_job(lambda t: INSTANCE[axes](t, eps, affine, name="i"), x)
     np.testing.assert_allclose(got, normalised(x, 6, eps), rtol=1e-3, atol=1e-4)
 
 
@@ -230,7 +223,7 @@ def test_the_gradients_of_group_norm(groups):
         entry = flow.get_variable("x", x.shape, initializer=constant(x))
         return nn.GroupNorm(entry, groups, name="norm") * u + t * 0
 
-    y, _, grads = trained(body, x, weight)
+    y, _, grads = train_one_step(body, x, weight)
     assert {n: g.shape for n, g in grads.items()} == {"x": x.shape, "norm_gamma": (1, 4, 1),
                                                       "norm_beta": (1, 4, 1)}
     a, gamma, beta = (torch.tensor(v, requires_grad=True) for v in (x, np.ones(4, np.float32),
@@ -281,7 +274,7 @@ def test_normalisation_refuses():
 @given(st.integers(1, 3), st.integers(1, 3))
 def test_pixel_shuffle(r, s):
     x = f32(2, 2 * r * s, 3, 4)
-    got = both(lambda t: nn.PixelShufflev2(t, r, s), x)
+    got = run_eagerly_and_as_job(lambda t: nn.PixelShufflev2(t, r, s), x)
     want = np.empty((2, 2, 3 * r, 4 * s), np.float32)
     for i in range(r):
         for j in range(s):

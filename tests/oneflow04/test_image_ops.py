@@ -20,7 +20,7 @@ from flowedu.ops.host import forget_states
 __all__ = ["fresh_session"]
 
 
-def picture(h, w, c=3, seed=0):
+def draw_image(h, w, c=3, seed=0):
     return np.random.default_rng(seed).integers(0, 256, (h, w, c), dtype=np.uint8)
 
 
@@ -43,7 +43,7 @@ def buffer(*items):
 # ---- decode
 @pytest.mark.parametrize("kind", ["PNG", "BMP"])
 def test_decode_returns_the_encoded_pixels(kind):
-    rgb = picture(5, 7)
+    rgb = draw_image(5, 7)
     files = buffer(encode(rgb, kind), encode(rgb[::-1], kind))
     # BGR
     assert flow.image.decode(files)[1].tobytes() == np.ascontiguousarray(rgb[::-1, :, ::-1]).tobytes()
@@ -63,11 +63,11 @@ def test_decode_reads_jpeg_and_signed_bytes():
 
 
 def test_decode_reads_grey_16_bit_transparent_and_rotated_files():
-    gray = picture(4, 5, 1)
+    gray = draw_image(4, 5, 1)
     assert np.array_equal(flow.image.decode(buffer(encode(gray)))[0], np.repeat(gray, 3, axis=2))
     deep = np.arange(20, dtype=np.uint16).reshape(4, 5) * 3000
     assert np.array_equal(flow.image.decode(buffer(encode(deep)), color_space="GRAY")[0][:, :, 0], deep >> 8)
-    rgba = picture(4, 5, 4)
+    rgba = draw_image(4, 5, 4)
     assert np.array_equal(flow.image.decode(buffer(encode(rgba)), color_space="RGB")[0], rgba[:, :, :3])
     exif = Image.Exif()
     exif[0x0112] = 6                                            # EXIF orientation 6: rotated by 90 degrees
@@ -78,7 +78,7 @@ def test_decode_reads_grey_16_bit_transparent_and_rotated_files():
 @pytest.mark.parametrize("damage", [lambda d: b"not a picture", lambda d: d[:40], lambda d: b"",
                                     lambda d: d[:-30], lambda d: d[:60] + b"\xff" * 40 + d[100:]])
 def test_damaged_bytes_name_the_instance(damage):
-    good = encode(picture(9, 9))
+    good = encode(draw_image(9, 9))
     with refused(DataError, "instance 1", "bytes starting"):
         flow.image.decode(buffer(good, damage(good)))
 
@@ -116,7 +116,7 @@ def test_resampling_matches_pytorch(kind, mode, sizes):
 
 
 def test_enlarging_matches_pillow_bilinear():
-    x = picture(20, 31)
+    x = draw_image(20, 31)
     want = np.asarray(Image.fromarray(x).resize((77, 43), Image.Resampling.BILINEAR)).astype(int)
     assert np.abs(resample.resize(x, 43, 77, "auto").astype(int) - want).max() <= 1
 
@@ -138,7 +138,7 @@ def test_weights_sum_to_one_and_cover_valid_pixels_only(kind, source, target):
 
 
 def test_area_is_the_mean_of_blocks_and_auto_uses_it_to_shrink():
-    x = picture(12, 20)
+    x = draw_image(12, 20)
     want = x.reshape(4, 3, 4, 5, 3).mean(axis=(1, 3))
     for kind in ("area", "auto"):
         assert np.abs(resample.resize(x, 4, 4, kind) - want).max() <= 0.5001
@@ -155,7 +155,7 @@ def test_integers_are_rounded_and_do_not_wrap():
 
 # ---- Resize
 def test_resize_to_a_fixed_size():
-    a, b = picture(10, 20), picture(6, 3, seed=1)
+    a, b = draw_image(10, 20), draw_image(6, 3, seed=1)
     out, scale, new_size = flow.image.Resize(buffer(a, b), target_size=(8, 5))
     assert out.shape == (2, 5, 8, 3) and out.dtype is flow.uint8 and new_size is None
     assert np.array_equal(out.numpy()[1], resample.resize(b, 5, 8))
@@ -170,7 +170,7 @@ def test_resize_to_a_fixed_size():
     ({"target_size": 60, "resize_side": "longer"}, [(60, 40), (30, 60)]),
     ({"target_size": 60, "resize_side": "longer", "min_size": 50}, [(75, 50), (50, 100)])])
 def test_resize_keeping_the_ratio(options, want):
-    pictures = buffer(picture(100, 150), picture(80, 40))
+    pictures = buffer(draw_image(100, 150), draw_image(80, 40))
     out, scale, size = flow.image.Resize(pictures, keep_aspect_ratio=True, **options)
     assert isinstance(out, flow.TensorBuffer) and [a.shape for a in out] == [(h, w, 3) for w, h in want]
     assert size.numpy().tolist() == [list(s) for s in want] and size.dtype is flow.int32
@@ -186,14 +186,14 @@ def test_resize_keeping_the_ratio(options, want):
      {"target_size": (8, 5), "interpolation_type": "nn"}),
     ({"resize_shorter": 6}, {"target_size": 6, "keep_aspect_ratio": True})])
 def test_deprecated_arguments_warn_and_return_only_the_images(old, new, capsys):
-    x = buffer(picture(10, 20))
+    x = buffer(draw_image(10, 20))
     got, want = flow.image.Resize(x, **old), flow.image.Resize(x, **new)[0]
     assert "WARNING" in capsys.readouterr().out
     assert np.array_equal(got[0] if isinstance(got, flow.TensorBuffer) else got.numpy()[0],
                           want[0] if isinstance(want, flow.TensorBuffer) else want.numpy()[0])
 
 
-two = buffer(picture(4, 4), picture(4, 4, 1))
+two = buffer(draw_image(4, 4), draw_image(4, 4, 1))
 
 
 @pytest.mark.parametrize("options, error, words", [
@@ -212,7 +212,7 @@ def test_resize_refuses(options, error, words):
 
 # batches
 def test_batch_align_pads_to_the_largest():
-    a, b = picture(5, 9), picture(7, 3, seed=1)
+    a, b = draw_image(5, 9), draw_image(7, 3, seed=1)
     for alignment, shape in ((4, (8, 12)), (0, (7, 9)), (1, (7, 9))):
         out = flow.image.batch_align(buffer(a, b), (16, 16, 3), flow.uint8, alignment).numpy()
         assert (out.shape == (2, *shape, 3) and np.array_equal(out[0, :5, :9],
@@ -243,7 +243,7 @@ def cmn_by_hand(x, mirror, h, w, y, x0, mean, std):
 
 @pytest.mark.parametrize("channels, space", [(3, "BGR"), (1, "GRAY")])
 def test_crop_mirror_normalize(channels, space):
-    x = np.stack([picture(7, 9, channels, s) for s in range(3)])
+    x = np.stack([draw_image(7, 9, channels, s) for s in range(3)])
     mirror = np.array([1, 0, 1], np.int8)
     mean, std = [123.68, 116.78, 103.94][:channels], [58.4, 57.1, 57.4][:channels]
     options = {"color_space": space, "mean": mean, "std": std, "crop_h": 4, "crop_w": 5, "crop_pos_x": 0.25}
@@ -261,7 +261,7 @@ def test_crop_mirror_normalize(channels, space):
 
 
 def test_crop_mirror_normalize_takes_pictures_of_many_sizes():
-    a, b = picture(6, 6), picture(4, 10, seed=1)
+    a, b = draw_image(6, 6), draw_image(4, 10, seed=1)
     got = flow.image.CropMirrorNormalize(buffer(a, b), crop_h=4, crop_w=6, output_layout="NHWC").numpy()
     assert np.array_equal(got[0], a[1:5]) and np.array_equal(got[1], b[:, 2:8])
     with refused(ShapeError, "instance 1", "4 x 10"):
@@ -298,7 +298,7 @@ def test_normalize_takes_std_first():
 
 
 def test_flip():
-    x = picture(3, 4)
+    x = draw_image(3, 4)
     want = {0: x, 1: x[:, ::-1], 16: x[::-1], 17: x[::-1, ::-1]}
     for code, y in want.items():
         assert np.array_equal(flow.image.flip(buffer(x), code)[0], y)
@@ -333,7 +333,7 @@ def test_a_random_crop_of_a_large_image_covers_the_limits():
 
 
 def test_random_crop_follows_its_seed():
-    x = buffer(*[picture(40, 50, seed=s) for s in range(4)])
+    x = buffer(*[draw_image(40, 50, seed=s) for s in range(4)])
     runs = []
     for seed in (3, 3, 4):
         forget_states()
@@ -409,10 +409,10 @@ def test_a_pixel_is_in_the_mask_when_a_ray_from_it_crosses_an_odd_number_of_edge
             if crossings % 2:
                 assert mask[y, x] == 1
             elif mask[y, x]:                                    # then it must be on the outline
-                assert any(near(x, y, *a, *b) for a, b in ends)
+                assert any(is_near_segment(x, y, *a, *b) for a, b in ends)
 
 
-def near(x, y, x0, y0, x1, y1):
+def is_near_segment(x, y, x0, y0, x1, y1):
     """Return True if the point (x, y) is within 0.71 pixels of the segment between the other two points."""
     d = np.array([x1 - x0, y1 - y0], float)
     t = np.clip(np.dot([x - x0, y - y0], d) / max(d @ d, 1e-9), 0, 1)
@@ -443,7 +443,7 @@ def test_from_files_to_a_batch_in_a_job():
 
     mirror = np.array([0, 1, 0], np.int8)
     for run in range(2):
-        rgb = [picture(5 + 3 * i, 9 - i - run, seed=i) for i in range(3)]
+        rgb = [draw_image(5 + 3 * i, 9 - i - run, seed=i) for i in range(3)]
         files = [np.frombuffer(encode(a), np.byte).reshape(1, -1) for a in rgb]
         (x,), (scale,), (kept,) = job([files], [mirror])
         small = flow.image.Resize(buffer(*rgb), target_size=(8, 6))[0]

@@ -3,16 +3,12 @@ import numpy as np
 import pytest
 
 import flowedu as flow
-from common import fresh_session, refused, run  # noqa: F401
+from common import fresh_session, refused, run, variable_values  # noqa: F401
 from flowedu.oneflow04.optim.optimizer_conf import optimizer_from_conf
 
 opt = flow.optimizer
 ones = flow.ones_initializer()
 one = np.ones(1, np.float32)
-
-
-def variables():
-    return {n: v.numpy() for n, v in flow.get_all_variables().items()}
 
 
 def conf(update, **more):
@@ -118,7 +114,7 @@ def test_losses_are_added_and_biases_have_a_separate_rate(clip, factor):
     update = {"naive_conf": {}, **({"clip_conf": {"clip_by_global_norm": {"clip_norm": clip}}} if clip
                                    else {})}
     legacy(body, one, secondary=0.25, update=update)
-    np.testing.assert_allclose([variables()["w"][0], variables()["b"][0]], [1 - 1.5 * factor, 1 - factor],
+    np.testing.assert_allclose([variable_values()["w"][0], variable_values()["b"][0]], [1 - 1.5 * factor, 1 - factor],
                                rtol=1e-5, atol=1e-6)
 
 
@@ -129,8 +125,8 @@ def test_layers_mark_their_bias_variables():
         return y
 
     legacy(body, np.ones((2, 3), np.float32), secondary=0.0)
-    np.testing.assert_allclose(variables()["d-weight"], np.full((1, 3), 0.5))
-    np.testing.assert_array_equal(variables()["d-bias"], [1])
+    np.testing.assert_allclose(variable_values()["d-weight"], np.full((1, 3), 0.5))
+    np.testing.assert_array_equal(variable_values()["d-bias"], [1])
 
 
 def test_add_loss_takes_blobs_in_train_jobs():

@@ -35,8 +35,8 @@ BIG = "System-Train-DynamicLossScale-train-LossScale"
 GOOD = "System-Train-DynamicLossScale-train-GoodStepCounter"
 
 
-def train(optimizer, batches, eager=False, config=None, penalty=None, watch=None, dtype=np.float32,
-          devices=1):
+def train_with_loss_scale(optimizer, batches, eager=False, config=None, penalty=None, watch=None, dtype=np.float32,
+                          devices=1):
     """Return the variables after each batch; the loss of a batch x is x * tanh(x @ w + v)."""
     flow.clear_default_session()
     flow.enable_eager_execution(eager)                     # for this session
@@ -83,7 +83,7 @@ def test_a_power_of_two_changes_no_bit(name, options):
     clip = {} if name == "two" else {"grad_clipping": opt.grad_clipping.by_global_norm(0.3)}
     penalty = flow.regularizers.l1_l2(0.1, 0.01)
     for eager in (False, True):
-        plain, scaled = (train(OPTIMIZERS[name](**clip, **more), batches(4), eager, penalty=penalty)
+        plain, scaled = (train_with_loss_scale(OPTIMIZERS[name](**clip, **more), batches(4), eager, penalty=penalty)
                          for more in ({}, options))
         assert all(map(are_equal_states, plain, scaled)), "eager" if eager else "compiled"
 
@@ -91,12 +91,12 @@ def test_a_power_of_two_changes_no_bit(name, options):
 @pytest.mark.parametrize("options", POWERS[1:3], ids=["static", "dynamic"])
 def test_a_power_of_two_changes_no_bit_in_float64_or_on_two_devices(options):
     for more in ({"dtype": np.float64}, {"devices": 2}):
-        plain, scaled = (train(OPTIMIZERS["Adam"](**o), batches(3), **more) for o in ({}, options))
+        plain, scaled = (train_with_loss_scale(OPTIMIZERS["Adam"](**o), batches(3), **more) for o in ({}, options))
         assert all(map(are_equal_states, plain, scaled)), more
 
 
 def test_other_factors_change_only_the_last_bits():
-    plain, scaled = (train(OPTIMIZERS["SGD"](**o), batches(4)) for o in ({}, {"loss_scale_factor": 3.7}))
+    plain, scaled = (train_with_loss_scale(OPTIMIZERS["SGD"](**o), batches(4)) for o in ({}, {"loss_scale_factor": 3.7}))
     np.testing.assert_allclose(plain[-1]["w"], scaled[-1]["w"], rtol=1e-5)
 
 
@@ -114,7 +114,7 @@ def test_intermediate_gradients_are_multiplied(how, eager):
                "policy": {"loss_scale_policy": scale.static_loss_scale(64.0)},
                "dynamic": {"loss_scale_policy": scale.dynamic_loss_scale(64.0)}}.get(how, {})
     for o, c in (({}, None), (options, config)):
-        train(OPTIMIZERS["SGD"](**o), batches(1), eager, config=c, watch=lambda x: seen.append(x.numpy()))
+        train_with_loss_scale(OPTIMIZERS["SGD"](**o), batches(1), eager, config=c, watch=lambda x: seen.append(x.numpy()))
     np.testing.assert_array_equal(64.0 * seen[0], seen[1])
 
 
@@ -179,8 +179,8 @@ def test_the_factor_follows_the_rule(good, first, period, multiplier, bad, eager
         x *= 2.0 ** -110                                 # small enough for the largest factor
         if not ok:
             x[2, 1] = bad
-    found = train(OPTIMIZERS["SGD"](loss_scale_policy=scale.dynamic_loss_scale(first, period, multiplier)),
-                  data, eager)
+    found = train_with_loss_scale(OPTIMIZERS["SGD"](loss_scale_policy=scale.dynamic_loss_scale(first, period, multiplier)),
+                                  data, eager)
     assert [(v[BIG].item(), v[GOOD].item()) for v in found] == list(expected(good, first, period, multiplier))
 
 
@@ -189,19 +189,19 @@ def test_the_factor_follows_the_rule(good, first, period, multiplier, bad, eager
 def test_a_step_that_overflows_changes_nothing(name, eager):
     data = batches(5)
     data[1][0, 0], data[3][3, 2] = np.inf, np.nan
-    found = train(OPTIMIZERS[name](loss_scale_policy=scale.dynamic_loss_scale()), data, eager)
+    found = train_with_loss_scale(OPTIMIZERS[name](loss_scale_policy=scale.dynamic_loss_scale()), data, eager)
     assert are_equal_states(found[0], found[1]) and are_equal_states(found[2], found[3])
     assert not are_equal_states(found[1], found[2]) and not are_equal_states(found[3], found[4])
     assert all(np.isfinite(v).all() for v in found[-1].values())
-    unscaled = train(OPTIMIZERS[name](), data, eager)
+    unscaled = train_with_loss_scale(OPTIMIZERS[name](), data, eager)
     assert not np.isfinite(unscaled[-1]["w"]).all(), "without the policy, one such step spoils everything"
 
 
 def test_an_overflow_of_the_scaled_loss_alone_is_one_too():
-    found = train(OPTIMIZERS["SGD"](loss_scale_policy=scale.dynamic_loss_scale(2.0 ** 127,
-                                                                               multiplier=2.0 ** 60)),
-                  [2 * x for x in batches(3)])
-    start = train(OPTIMIZERS["SGD"](), [2 * x for x in batches(1)])
+    found = train_with_loss_scale(OPTIMIZERS["SGD"](loss_scale_policy=scale.dynamic_loss_scale(2.0 ** 127,
+                                                                                               multiplier=2.0 ** 60)),
+                                  [2 * x for x in batches(3)])
+    start = train_with_loss_scale(OPTIMIZERS["SGD"](), [2 * x for x in batches(1)])
     assert not are_equal_states(found[0], start[0]) and not are_equal_states(found[0], found[1])
     assert [v[GOOD].item() for v in found] == [0, 1, 2] and found[0][BIG] == 2.0 ** 67
 
@@ -229,17 +229,17 @@ def test_one_loss_has_one_scale():
     parts = [opt.SGD(constant_rate(0.1), variables=[n], loss_scale_factor=f)
              for n, f in (("w", 2.0), ("v", 4.0))]
     with refused(AssertionError, "different loss scales", "CombinedOptimizer", at=False):
-        train(opt.CombinedOptimizer(parts), batches(1))
+        train_with_loss_scale(opt.CombinedOptimizer(parts), batches(1))
     one = opt.CombinedOptimizer([parts[0], opt.SGD(constant_rate(0.1), variables=["v"])])
-    assert are_equal_states(train(one, batches(1))[0], train(OPTIMIZERS["momentum"](), batches(1))[0])
+    assert are_equal_states(train_with_loss_scale(one, batches(1))[0], train_with_loss_scale(OPTIMIZERS["momentum"](), batches(1))[0])
 
 
 def test_the_factor_is_part_of_a_checkpoint(tmp_path):
     policy = {"loss_scale_policy": scale.dynamic_loss_scale(2.0 ** 10, increment_period=3)}
-    straight = train(OPTIMIZERS["Adam"](**policy), batches(6))
-    train(OPTIMIZERS["Adam"](**policy), batches(6)[:2])
+    straight = train_with_loss_scale(OPTIMIZERS["Adam"](**policy), batches(6))
+    train_with_loss_scale(OPTIMIZERS["Adam"](**policy), batches(6)[:2])
     flow.checkpoint.save(str(tmp_path / "half"))
     config = flow.function_config()
     config.default_initialize_with_snapshot_path(str(tmp_path / "half"))
-    again = train(OPTIMIZERS["Adam"](**policy), batches(6)[2:], config=config)
+    again = train_with_loss_scale(OPTIMIZERS["Adam"](**policy), batches(6)[2:], config=config)
     assert are_equal_states(straight[-1], again[-1], leave=()) and straight[-1][BIG] == 2.0 ** 12

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import flowedu as flow
 import flowedu.core.record.record_pb2 as pb
-from common import refused
+from common import refused, write_numbered_records
 from flowedu.data.ofrecord import feature, part_paths, read_part
 from flowedu.errors import ArgumentError, DataError, DTypeError
 from flowedu.errors.extras import install
@@ -23,14 +23,6 @@ in_tmp_path = settings(suppress_health_check=[HealthCheck.function_scoped_fixtur
 
 def int32s(*values):
     return pb.Feature(int32_list=pb.Int32List(value=values))
-
-
-def write(folder, count, parts=1, **names):
-    """Write `count` records whose feature "i" is 0, 1, ..."""
-    with flow.data.ofrecord_writer(folder, parts, **names) as w:
-        for i in range(count):
-            w.write({"i": np.int32(i)})
-    return str(folder)
 
 
 # ---- messages
@@ -147,7 +139,7 @@ def test_a_file_is_lengths_and_messages(tmp_path):
     ("part-", -1, ["part-0", "part-10"]), ("part-", 5, ["part-00000", "part-00010"]),
     ("x", 1, ["x0", "x10"])])
 def test_names_of_parts(tmp_path, prefix, digits, names):
-    write(tmp_path, 22, 11, part_name_prefix=prefix, part_name_suffix_length=digits)
+    write_numbered_records(tmp_path, 22, 11, part_name_prefix=prefix, part_name_suffix_length=digits)
     assert ({names[0], names[1]} <= {p.name for p in tmp_path.iterdir()}
             and len(list(tmp_path.iterdir())) == 11)
     batch = flow.data.ofrecord_reader(tmp_path, 22, 11, prefix, digits)
@@ -156,7 +148,7 @@ def test_names_of_parts(tmp_path, prefix, digits, names):
 
 
 def test_a_failed_writer_leaves_no_files(tmp_path):
-    write(tmp_path, 3)
+    write_numbered_records(tmp_path, 3)
     before = (tmp_path / "part-0").read_bytes()
     with pytest.raises(ZeroDivisionError), flow.data.ofrecord_writer(tmp_path) as w:
         w.write({"i": 1})
@@ -213,7 +205,7 @@ for how in ("close", "with", "write", "dropped"):
 def test_a_full_disk_leaves_no_files(tmp_path, old):
     """A limit on the file size stands in for a full disk; buffered writes exceed it when they are flushed."""
     if old:
-        write(tmp_path, 3)
+        write_numbered_records(tmp_path, 3)
     before = {p.name: p.read_bytes() for p in tmp_path.iterdir()}
     done = subprocess.run([sys.executable, "-W", "error", "-c", FULL, str(tmp_path)], capture_output=True,
                           encoding="utf-8")
@@ -237,7 +229,7 @@ def test_refusals_of_the_writer(tmp_path):
 @in_tmp_path
 @given(st.integers(1, 10_000))
 def test_a_file_that_is_cut_off_anywhere(tmp_path, cut):
-    path = Path(write(tmp_path, 5)) / "part-0"
+    path = Path(write_numbered_records(tmp_path, 5)) / "part-0"
     whole = path.read_bytes()
     cut %= len(whole)
     path.write_bytes(whole[:cut])

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import flowedu as flow
 import flowedu.typing as tp
-from common import fresh_session, refused  # noqa: F401
+from common import fresh_session, refused, write_numbered_records  # noqa: F401
 from flowedu.data.ofrecord import part_paths
 from flowedu.data.reader import RecordReader, shuffled
 from flowedu.errors import ArgumentError, DataError
@@ -21,15 +21,7 @@ def fresh_readers():
     forget_states()
 
 
-def write(folder, count, parts=1):
-    """Write `count` records whose feature "i" is 0, 1, ..."""
-    with flow.data.ofrecord_writer(folder, parts) as w:
-        for i in range(count):
-            w.write({"i": np.int32(i)})
-    return str(folder)
-
-
-def numbers(batch):
+def read_indices(batch):
     return [r.feature["i"].int32_list.value[0] for r in batch.records]
 
 
@@ -37,15 +29,15 @@ def numbers(batch):
 # ----------------------------------------------------------------------------------------------------
 
 def test_batches_continue_across_the_end_of_an_epoch(tmp_path):
-    write(tmp_path, 5)
-    found = [numbers(flow.data.ofrecord_reader(tmp_path, 2)) for _ in range(6)]
+    write_numbered_records(tmp_path, 5)
+    found = [read_indices(flow.data.ofrecord_reader(tmp_path, 2)) for _ in range(6)]
     assert found == [[0, 1], [2, 3], [4, 0], [1, 2], [3, 4], [0, 1]]
     # Different arguments create another reader; a batch may span several epochs.
-    assert numbers(flow.data.ofrecord_reader(tmp_path, 7)) == [0, 1, 2, 3, 4, 0, 1]
+    assert read_indices(flow.data.ofrecord_reader(tmp_path, 7)) == [0, 1, 2, 3, 4, 0, 1]
 
 
 def test_a_batch_of_records_has_a_spec(tmp_path):
-    batch = flow.data.ofrecord_reader(write(tmp_path, 3), 3)
+    batch = flow.data.ofrecord_reader(write_numbered_records(tmp_path, 3), 3)
     assert (batch.spec == flow.core.values.spec.Spec((3,), flow.record) and batch.shape == (3,)
             and len(batch) == 3)
     assert batch[2].feature["i"].int32_list.value[0] == 2 and "part-0" in repr(batch)
@@ -53,12 +45,12 @@ def test_a_batch_of_records_has_a_spec(tmp_path):
 
 def epochs(folder, count, n, parts=1, size=1024, after=False, seed=1):
     reader = RecordReader(part_paths(folder, parts), size > 0, size, after, seed)
-    return [numbers(reader.next(count)) for _ in range(n)]
+    return [read_indices(reader.next(count)) for _ in range(n)]
 
 
 @pytest.mark.parametrize("size", [1, 3, 10, 100])
 def test_every_epoch_is_a_permutation(tmp_path, size):
-    found = epochs(write(tmp_path, 20, 2), 20, 4, 2, size)
+    found = epochs(write_numbered_records(tmp_path, 20, 2), 20, 4, 2, size)
     assert all(sorted(e) == list(range(20)) for e in found)
     if size > 1:
         assert len({tuple(e) for e in found}) == 4
@@ -68,9 +60,9 @@ def test_every_epoch_is_a_permutation(tmp_path, size):
 
 
 def test_shuffling_follows_the_seed(tmp_path):
-    write(tmp_path, 30, 3)
+    write_numbered_records(tmp_path, 30, 3)
     assert epochs(tmp_path, 30, 3, 3) == epochs(tmp_path, 30, 3, 3) != epochs(tmp_path, 30, 3, 3, seed=2)
-    read = lambda **seed: numbers(flow.data.ofrecord_reader(tmp_path, 30, 3, random_shuffle=True, **seed))
+    read = lambda **seed: read_indices(flow.data.ofrecord_reader(tmp_path, 30, 3, random_shuffle=True, **seed))
     flow.random.seed(5)
     first = read()
     forget_states()
@@ -80,7 +72,7 @@ def test_shuffling_follows_the_seed(tmp_path):
 
 
 def test_the_parts_are_shuffled_from_the_second_epoch_on(tmp_path):
-    found = epochs(write(tmp_path, 8, 8), 8, 6, 8, 0, after=True)
+    found = epochs(write_numbered_records(tmp_path, 8, 8), 8, 6, 8, 0, after=True)
     assert found[0] == list(range(8)) and all(sorted(e) == list(range(8)) for e in found)
     assert len({tuple(e) for e in found}) == 6
     assert epochs(tmp_path, 8, 6, 8, 0, after=True) == found
@@ -99,7 +91,7 @@ def test_a_buffer_as_large_as_the_input_makes_every_order_equally_likely():
 
 
 def test_refusals_of_the_reader(tmp_path):
-    write(tmp_path, 3, 2)
+    write_numbered_records(tmp_path, 3, 2)
     with refused(DataError, "part-2", "data_part_num", "part-0, part-1"):
         flow.data.ofrecord_reader(tmp_path, 1, 3)
     with refused(DataError, "no such folder"):
@@ -115,16 +107,16 @@ def test_refusals_of_the_reader(tmp_path):
 
 
 def test_a_reader_continues_after_an_error(tmp_path):
-    path = Path(write(tmp_path, 4)) / "part-0"
+    path = Path(write_numbered_records(tmp_path, 4)) / "part-0"
     whole = path.read_bytes()
     path.write_bytes(whole[:-1])
     reader = RecordReader([str(path)], False, 1, False, 0)
     for _ in range(2):
-        assert numbers(reader.next(2)) == [0, 1]
+        assert read_indices(reader.next(2)) == [0, 1]
         with pytest.raises(DataError, match="cut off"):
             reader.next(2)
     path.write_bytes(whole)
-    assert numbers(reader.next(4)) == [0, 1, 2, 3]
+    assert read_indices(reader.next(4)) == [0, 1, 2, 3]
 
 
 # ---- in jobs
@@ -141,12 +133,12 @@ def read_job(folder, batch, type="predict", config=None, **options):
 
 
 def test_every_run_of_a_job_reads_on(tmp_path):
-    read = read_job(write(tmp_path, 5), 2)
+    read = read_job(write_numbered_records(tmp_path, 5), 2)
     assert [read().tolist() for _ in range(4)] == [[0, 1], [2, 3], [4, 0], [1, 2]]
 
 
 def test_two_readers_of_a_session_are_independent(tmp_path):
-    write(tmp_path, 6)
+    write_numbered_records(tmp_path, 6)
 
     @flow.global_function()
     def pair() -> tuple[tp.Numpy, tp.Numpy]:
@@ -162,7 +154,7 @@ def test_two_readers_of_a_session_are_independent(tmp_path):
 
 
 def test_a_job_shuffles_by_its_seed(tmp_path):
-    write(tmp_path, 12)
+    write_numbered_records(tmp_path, 12)
 
     def epochs():
         flow.clear_default_session()
@@ -177,7 +169,7 @@ def test_a_job_shuffles_by_its_seed(tmp_path):
 
 
 def test_devices_of_the_mirrored_view_take_turns(tmp_path):
-    write(tmp_path, 8)
+    write_numbered_records(tmp_path, 8)
     flow.config.cpu_device_num(2)
     config = flow.function_config()
     config.default_logical_view(flow.scope.mirrored_view())
@@ -190,7 +182,7 @@ def test_errors_reach_the_caller_of_the_job(tmp_path):
     with refused(DataError, "no such folder"):
         read()
     flow.clear_default_session()
-    path = Path(write(tmp_path, 4)) / "part-0"
+    path = Path(write_numbered_records(tmp_path, 4)) / "part-0"
     path.write_bytes(path.read_bytes()[:-1])
     read = read_job(tmp_path, 2)
     assert read().tolist() == [0, 1]
@@ -206,18 +198,18 @@ def test_prefetching_returns_the_records_of_the_reader(tmp_path, count, parts, b
                                                        after, seed):
     """With any prefetch depth, no record is lost or repeated across the ends of epochs, shuffled or not."""
     flow.clear_default_session()
-    folder = write(tmp_path / f"{count}-{parts}", max(count, parts), parts)
+    folder = write_numbered_records(tmp_path / f"{count}-{parts}", max(count, parts), parts)
     config = flow.function_config()
     config.prefetch(depth)
     read = read_job(folder, batch, config=config, data_part_num=parts, random_shuffle=shuffle,
                     shuffle_buffer_size=3, shuffle_after_epoch=after, seed=seed)
     reader = RecordReader(part_paths(folder, parts), shuffle, 3, after, seed_of(seed) if shuffle
                           or after else 0)
-    assert [read().tolist() for _ in range(7)] == [numbers(reader.next(batch)) for _ in range(7)]
+    assert [read().tolist() for _ in range(7)] == [read_indices(reader.next(batch)) for _ in range(7)]
 
 
 def test_prefetching_continues_after_an_error_as_the_reader_does(tmp_path):
-    path = Path(write(tmp_path, 5)) / "part-0"
+    path = Path(write_numbered_records(tmp_path, 5)) / "part-0"
     path.write_bytes(path.read_bytes()[:-1])
     reader = RecordReader([str(path)], False, 1, False, 0)
 
@@ -227,7 +219,7 @@ def test_prefetching_continues_after_an_error_as_the_reader_does(tmp_path):
         except DataError as e:
             return e.problem
 
-    want = [seen(lambda: numbers(reader.next(2))) for _ in range(6)]
+    want = [seen(lambda: read_indices(reader.next(2))) for _ in range(6)]
     read = read_job(tmp_path, 2)
     assert ([seen(lambda: read().tolist()) for _ in range(6)] == want
             and want[:2] == want[3:5] == [[0, 1], [2, 3]])

@@ -9,16 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import flowedu as flow
-from common import constant, constant_rate, f32, fresh_session, job, refused, run  # noqa: F401
+from common import constant, constant_rate, f32, fresh_session, job, refused, run, variable_values, weights_after_steps  # noqa: F401
 
 opt = flow.optimizer
 ones = flow.ones_initializer()
 one = np.ones(1, np.float32)
 few = settings(max_examples=6)
-
-
-def variables():
-    return {n: v.numpy() for n, v in flow.get_all_variables().items()}
 
 
 def norm(*arrays):
@@ -106,7 +102,7 @@ def drive(optimizer, gradients, dtype, start, l2=0.0):
     step = job(body, *gradients[0], type="train")
     for pair in gradients:
         step(*pair)
-    return variables()
+    return variable_values()
 
 
 _types = {np.float32: flow.float32, np.float64: flow.float64}
@@ -125,7 +121,7 @@ def expected(rule, args, gradients, start, lr, wd, l2, clip):
     return w
 
 
-def inputs(rng, steps, dtype):
+def draw_gradients(rng, steps, dtype):
     return [(rng.standard_normal((3, 4)).astype(dtype) * 6,
              rng.standard_normal(5).astype(dtype)) for _ in range(steps)]
 
@@ -141,7 +137,7 @@ def test_twenty_steps_follow_the_formula(name, eager, seed, p, q, clip, decay, l
     flow.enable_eager_execution(eager)
     cls, options, rule, args, decays = RULES[name]
     rng, lr = np.random.default_rng(seed), 0.01
-    gradients = inputs(rng, 20, dtype)
+    gradients = draw_gradients(rng, 20, dtype)
     start = {n: (rng.standard_normal(s) + 2).astype(dtype) for n, s in SHAPES.items()}
     more = {"weight_decay": decay, "weight_decay_includes": "a"} if decays else {}
     if clip:
@@ -159,9 +155,9 @@ def test_twenty_steps_follow_the_formula(name, eager, seed, p, q, clip, decay, l
 @pytest.mark.parametrize("name", RULES)
 def test_state_has_the_names_of_oneflow(name):
     cls, options = RULES[name][:2]
-    drive(cls(constant_rate(0.1), **options(0.9, 0.99)), inputs(np.random.default_rng(0), 1, np.float32),
+    drive(cls(constant_rate(0.1), **options(0.9, 0.99)), draw_gradients(np.random.default_rng(0), 1, np.float32),
           np.float32, {n: np.ones(s, np.float32) for n, s in SHAPES.items()})
-    found = variables()
+    found = variable_values()
     for n, shape in SHAPES.items():
         assert sorted(k[2:] for k in found if k.startswith(f"{n}-")) == STATE[name]
         for suffix in STATE[name]:
@@ -171,31 +167,17 @@ def test_state_has_the_names_of_oneflow(name):
                                    rtol=1e-6)
 
 
-def weights(optimizer, steps, slope=0.5):
-    """Return w after each step of minimizing slope * w, starting from 1."""
-    def body(g):
-        w = flow.get_variable("w", (1,), initializer=ones)
-        optimizer.minimize(w * g)
-        return w
-
-    step, out = job(body, one, type="train"), []
-    for _ in range(steps):
-        step(one * slope)
-        out.append(variables()["w"][0])
-    return out
-
-
 @pytest.mark.parametrize("optimizer, want", [
     (lambda: opt.SGDW(constant_rate(0.1)), [.95, .855, .7195]),
     (lambda: opt.AdamW(constant_rate(0.001)), [.99683772, .99258813, .98763790]),
     (lambda: opt.LazyAdam(constant_rate(0.001)), [.999, .998, .997]),
     (lambda: opt.RMSProp(constant_rate(0.001)), [.99, .98291])])
 def test_known_trajectories(optimizer, want):
-    np.testing.assert_allclose(weights(optimizer(), len(want)), want, rtol=2e-6)
+    np.testing.assert_allclose(weights_after_steps(optimizer(), len(want)), want, rtol=2e-6)
 
 
 def test_centered_rmsprop_stays_finite_where_the_variance_is_rounded_below_zero():
-    got = weights(opt.RMSProp(constant_rate(1e-6), centered=True), 400, slope=1234.5)
+    got = weights_after_steps(opt.RMSProp(constant_rate(1e-6), centered=True), 400, slope=1234.5)
     assert np.isfinite(got).all() and (np.diff(got) < 0).all()
 
 
@@ -209,8 +191,8 @@ def test_zero_norms_do_not_scale_the_rate(make):
         return w
 
     run(body, np.full(2, 3, np.float32), type="train")
-    np.testing.assert_allclose(variables()["w"], [-0.75] * 2 if make is opt.LARS else [-0.5] * 2, rtol=1e-5)
-    np.testing.assert_array_equal(variables()["v"], [1, 1])
+    np.testing.assert_allclose(variable_values()["w"], [-0.75] * 2 if make is opt.LARS else [-0.5] * 2, rtol=1e-5)
+    np.testing.assert_array_equal(variable_values()["v"], [1, 1])
 
 
 # --- weight decay
@@ -292,7 +274,7 @@ def test_wrong_loss_scales_are_refused():
 def two(optimizer, steps=5):
     rng = np.random.default_rng(4)
     start = {n: rng.standard_normal(s).astype(np.float32) for n, s in SHAPES.items()}
-    return drive(optimizer, inputs(rng, steps, np.float32), np.float32, start, 0.1)
+    return drive(optimizer, draw_gradients(rng, steps, np.float32), np.float32, start, 0.1)
 
 
 def parts(choose):
@@ -326,7 +308,7 @@ def test_variables_of_a_combined_optimizer_are_disjoint():
 
 def test_a_variable_named_twice_is_updated_once():
     optimizer = opt.SGD(constant_rate(0.1), momentum=0, variables=["w", "w"])
-    np.testing.assert_allclose(weights(optimizer, 1), [0.95], rtol=1e-6)
+    np.testing.assert_allclose(weights_after_steps(optimizer, 1), [0.95], rtol=1e-6)
 
 
 def test_combined_optimizer_checks_its_parts():
@@ -349,7 +331,7 @@ def test_combined_optimizer_checks_its_parts():
 def test_a_checkpoint_resumes_training_exactly(name, tmp_path):
     cls, options = RULES[name][:2]
     rng = np.random.default_rng(8)
-    gradients = inputs(rng, 8, np.float32)
+    gradients = draw_gradients(rng, 8, np.float32)
     start = {n: rng.standard_normal(s).astype(np.float32) for n, s in SHAPES.items()}
 
     def session(part, saved=None):
@@ -366,7 +348,7 @@ def test_a_checkpoint_resumes_training_exactly(name, tmp_path):
             flow.load_variables(flow.checkpoint.get(saved))
         for pair in part:
             step(*pair)
-        return variables()
+        return variable_values()
 
     want = session(gradients)
     session(gradients[:4])
@@ -394,7 +376,7 @@ def test_a_checkpoint_resumes_training_exactly(name, tmp_path):
 def test_optimizers_match_pytorch(name, ours, theirs):
     torch = pytest.importorskip("torch")
     rng, lr = np.random.default_rng(2), float(np.float32(0.01))
-    gradients = inputs(rng, 20, np.float64)
+    gradients = draw_gradients(rng, 20, np.float64)
     start = {n: rng.standard_normal(s) for n, s in SHAPES.items()}
     optimizer = ours(constant_rate(lr))
     got = drive(optimizer, gradients, np.float64, start)

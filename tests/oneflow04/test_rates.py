@@ -7,15 +7,11 @@ import numpy as np
 import pytest
 
 import flowedu as flow
-from common import constant, constant_rate, f32, fresh_session, job, refused, run  # noqa: F401
+from common import constant, constant_rate, f32, fresh_session, job, refused, run, variable_values  # noqa: F401
 
 opt = flow.optimizer
 ones = flow.ones_initializer()
 one = np.ones(1, np.float32)
-
-
-def variables():
-    return {n: v.numpy() for n, v in flow.get_all_variables().items()}
 
 
 @pytest.mark.parametrize("eager", [False, True], ids=["job", "eager"])
@@ -34,7 +30,7 @@ def test_the_rate_can_be_a_blob_of_the_job(eager, make, dtype):
     step = job(body, one, np.ones((1, 1), dtype), type="train")
     for rate in (1.0, 0.25, 0.0):
         step(one, np.full((1, 1), rate, dtype))
-    np.testing.assert_allclose(variables()["w"], [1 - 0.5 - 0.125], rtol=1e-6)
+    np.testing.assert_allclose(variable_values()["w"], [1 - 0.5 - 0.125], rtol=1e-6)
 
 
 @pytest.mark.parametrize("eager", [False, True], ids=["job", "eager"])
@@ -54,7 +50,7 @@ def test_the_rate_can_be_an_argument_or_come_from_a_buffer(eager):
         step = job(body, one, np.ones((1, 1), np.float32), type="train")
         for rate in (0.5, 0.25):
             step(one, np.full((1, 1), rate, np.float32))
-        np.testing.assert_allclose(variables()["w"], [0.25], rtol=1e-6, err_msg=source)
+        np.testing.assert_allclose(variable_values()["w"], [0.25], rtol=1e-6, err_msg=source)
 
 
 def test_the_rate_can_be_a_variable_for_vectors_and_matrices():
@@ -70,7 +66,7 @@ def test_the_rate_can_be_a_variable_for_vectors_and_matrices():
     step(x)
     flow.load_variables({"rate": np.zeros(1, np.float32)})
     step(x)
-    np.testing.assert_allclose(variables()["w"], 1 - 0.5 * np.repeat(x.sum(0)[:, None] / 8, 2, 1), rtol=1e-5)
+    np.testing.assert_allclose(variable_values()["w"], 1 - 0.5 * np.repeat(x.sum(0)[:, None] / 8, 2, 1), rtol=1e-5)
 
 
 @pytest.mark.parametrize("lbn, error, words", [
@@ -109,8 +105,8 @@ def test_steps_can_be_counted_by_a_variable(eager, combined):
         if "w" in flow.get_all_variables():
             flow.load_variables({"step": np.array([count])})
         step(one)
-        np.testing.assert_allclose(variables()["w"], [want], atol=1e-6)
-    assert variables()["step"] == 0 and variables()["System-Train-TrainStep-job"] == 4
+        np.testing.assert_allclose(variable_values()["w"], [want], atol=1e-6)
+    assert variable_values()["step"] == 0 and variable_values()["System-Train-TrainStep-job"] == 4
 
 
 def test_bias_correction_uses_the_step_variable():
@@ -122,7 +118,7 @@ def test_bias_correction_uses_the_step_variable():
 
     run(body, one, type="train")
     rate = 0.1 * math.sqrt(1 - 0.999 ** 10) / (1 - 0.9 ** 10)
-    np.testing.assert_allclose(variables()["w"], [1 - rate * 0.1 / math.sqrt(0.001)], rtol=1e-5)
+    np.testing.assert_allclose(variable_values()["w"], [1 - rate * 0.1 / math.sqrt(0.001)], rtol=1e-5)
 
 
 @pytest.mark.parametrize("lbn, word", [("nowhere/out", "no such variable"), ("w/out", "float32")])
@@ -150,6 +146,6 @@ def test_state_that_the_body_made_itself_is_used_or_refused():
         return w
 
     run(lambda g: body(g, (1,)), one, type="train")
-    np.testing.assert_allclose(variables()["w"], [1 + 0.9 - 0.5], rtol=1e-6)
+    np.testing.assert_allclose(variable_values()["w"], [1 + 0.9 - 0.5], rtol=1e-6)
     with refused(RuntimeError, "w-momentum", at=False):
         run(lambda g: body(g, (2,)), one, type="train")

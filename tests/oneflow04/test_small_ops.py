@@ -12,7 +12,7 @@ X = np.arange(18, dtype=np.float32).reshape(1, 2, 3, 3)
 BCE, S = f32(2, 3, 4, 5), f32(2, 3, 6, 6, seed=1)
 
 
-def both(f, *arrays):
+def compare_eager_and_job(f, *arrays):
     """Return f's results as a list after checking that they are the same eagerly and in a job."""
     eager = f(*map(flow.tensor, arrays))
     several = isinstance(eager, (tuple, list))
@@ -41,7 +41,7 @@ def gradient(f, *arrays):
 def test_borders(f, mode, options, padding):
     left, right, top, bottom = [padding] * 4 if isinstance(padding, int) else padding
     want = np.pad(BCE, ((0, 0), (0, 0), (top, bottom), (left, right)), mode, **options)
-    got, = both(f(padding), BCE)
+    got, = compare_eager_and_job(f(padding), BCE)
     np.testing.assert_array_equal(got, want)
     slopes, = gradient(f(padding), BCE)
     places = np.pad(np.arange(BCE.size).reshape(BCE.shape), ((0, 0), (0, 0), (top, bottom), (left, right)),
@@ -52,7 +52,7 @@ def test_borders(f, mode, options, padding):
 
 
 def test_the_documented_padding_example():
-    got, = both(lambda x: flow.reflection_pad2d(x, [2, 2, 1, 1]), X)
+    got, = compare_eager_and_job(lambda x: flow.reflection_pad2d(x, [2, 2, 1, 1]), X)
     assert got[0, 0, 0].tolist() == [5, 4, 3, 4, 5, 4, 3] and got.shape == (1, 2, 5, 7)
 
 
@@ -69,7 +69,7 @@ def test_a_border_that_does_not_fit(padding):
                                                         ((3, 2), (1, 3), (2, 2))])
 def test_same_padding_matches_the_convolutions(mode, layout, kernel, strides, dilations):
     x = S if layout == "NCHW" else np.moveaxis(S, 1, -1).copy()
-    padded, = both(lambda t: flow.same_padding(t, mode, layout, kernel, strides, dilations), x)
+    padded, = compare_eager_and_job(lambda t: flow.same_padding(t, mode, layout, kernel, strides, dilations), x)
     weight = flow.tensor(f32(4, 3, *kernel) if layout == "NCHW" else f32(4, *kernel, 3))
     whole = nn.conv2d(flow.tensor(x), weight, strides, mode.upper(), layout, dilations=dilations)
     valid = nn.conv2d(flow.tensor(padded), weight, strides, "VALID", layout, dilations=dilations)
@@ -82,20 +82,20 @@ def test_pad_grad_is_the_gradient_of_pad():
     y = flow.pad(x, pairs)
     dy = f32(*y.shape, seed=3)
     (y * flow.tensor(dy)).sum().backward()
-    got, = both(lambda t: flow.pad_grad(t, pairs), dy)
+    got, = compare_eager_and_job(lambda t: flow.pad_grad(t, pairs), dy)
     np.testing.assert_array_equal(got, x.grad.numpy())
 
 
 # fused ops
 def test_fused_ops_equal_their_compositions():
     v, b = f32(2, 3, 4), f32(4, seed=2)
-    got, = both(lambda v, b: nn.fused_bias_add_gelu(v, b, "NHC"), v, b)
+    got, = compare_eager_and_job(lambda v, b: nn.fused_bias_add_gelu(v, b, "NHC"), v, b)
     np.testing.assert_allclose(got, math.gelu(flow.tensor(v + b)).numpy(), rtol=1e-5, atol=1e-6)
     got = run(lambda v, b: nn.fused_bias_add_dropout(v, b, "NHC", rate=0.5), v, b)
     np.testing.assert_allclose(got, v + b, rtol=1e-6)  # nothing is dropped in a predict job
     m = f32(2, 3, 3)
     for f in nn.fused_scale_tril, math.fused_scale_tril:
-        got, = both(lambda m, f=f: f(m, 1, -9.0, 0.5), m)
+        got, = compare_eager_and_job(lambda m, f=f: f(m, 1, -9.0, 0.5), m)
         np.testing.assert_allclose(got, np.where(np.tri(3, k=1) > 0, 0.5 * m, -9), rtol=1e-6)
     for f in nn.fused_scale_tril_softmax_dropout, math.fused_scale_tril_softmax_dropout:
         got = run(lambda m, f=f: f(m, 0, float("-inf"), 0.5, 0.1), m)
@@ -116,7 +116,7 @@ def test_fused_dropout_while_training():
 
 def test_attention_of_joined_heads():
     x = f32(5, 2, 3 * 3 * 4)                                                # length 5, batch 2, 3 heads of 4
-    qmk, value = both(lambda t: nn.fused_self_attention_query_mul_key_and_value(t, 4, 0.5), x)
+    qmk, value = compare_eager_and_job(lambda t: nn.fused_self_attention_query_mul_key_and_value(t, 4, 0.5), x)
     q, k, v = np.moveaxis(x.reshape(5, 2, 3, 3, 4), 3, 0).transpose(0, 2, 3, 1, 4)
     np.testing.assert_allclose(qmk, 0.5 * q @ k.swapaxes(-1, -2), rtol=1e-4, atol=1e-5)
     np.testing.assert_array_equal(value, v)
@@ -143,8 +143,8 @@ def test_transposed_convolution_in_pytorchs_sizes(padding, output_padding, strid
         flow.tensor(x), flow.tensor(w), stride=strides, padding=[p // 2 for p in padding],
         output_padding=output_padding or 0, dilation=dilations or 1).numpy()
     turned = (lambda a: np.moveaxis(a, 1, -1).copy()) if layout == "NHWC" else lambda a: a
-    got, = both(lambda a, b: nn.torch_conv2d_transpose(a, b, output_padding, strides, list(padding), layout,
-                                                       dilations=dilations), turned(x), turned(w))
+    got, = compare_eager_and_job(lambda a, b: nn.torch_conv2d_transpose(a, b, output_padding, strides, list(padding), layout,
+                                                                        dilations=dilations), turned(x), turned(w))
     np.testing.assert_allclose(got, turned(want), rtol=1e-4, atol=1e-5)
 
 
@@ -158,7 +158,7 @@ def test_gradient_ops_match_autograd(f, by_hand):
     x, dy = flow.tensor(f32(3, 4), requires_grad=True), f32(3, 4, seed=5)
     y = f(x)
     (y * flow.tensor(dy)).sum().backward()
-    got, = both(by_hand, x.detach().numpy(), y.detach().numpy(), dy)
+    got, = compare_eager_and_job(by_hand, x.detach().numpy(), y.detach().numpy(), dy)
     np.testing.assert_allclose(got, x.grad.numpy(), rtol=1e-5, atol=1e-6)
 
 
@@ -169,8 +169,8 @@ def test_gradient_ops_of_layer_norm_match_autograd():
     a = x.detach().numpy()
     mean, inv = a.mean(1), 1 / np.sqrt(a.var(1) + 1e-5)
     norm = (a - mean[:, None]) * inv[:, None]
-    diff, dbeta, dgamma = both(lambda *t: flow.layers.layer_norm_param_grad(*t), dy, norm, g.detach().numpy())
-    dx, = both(lambda *t: flow.layers.layer_norm_grad(*t), diff, a, mean, inv)
+    diff, dbeta, dgamma = compare_eager_and_job(lambda *t: flow.layers.layer_norm_param_grad(*t), dy, norm, g.detach().numpy())
+    dx, = compare_eager_and_job(lambda *t: flow.layers.layer_norm_grad(*t), diff, a, mean, inv)
     for got, want in (dx, x.grad), (dbeta, b.grad), (dgamma, g.grad):
         np.testing.assert_allclose(got, want.numpy(), rtol=1e-4, atol=1e-5)
 
@@ -178,7 +178,7 @@ def test_gradient_ops_of_layer_norm_match_autograd():
 # ---- counts
 def test_unique_with_counts():
     ids = np.array([7, 3, 7, 9, 3, 7], np.int32)
-    y, idx, count, n = both(flow.experimental.unique_with_counts, ids)
+    y, idx, count, n = compare_eager_and_job(flow.experimental.unique_with_counts, ids)
     assert y.tolist() == [7, 3, 9, 0, 0, 0] and idx.tolist() == [0, 1, 0, 2, 1, 0]
     assert count.tolist() == [3, 2, 1, 0, 0, 0] and n.tolist() == [3] and idx.dtype == np.int32
 
@@ -191,15 +191,15 @@ def test_unique_with_counts():
 
 def test_slices_of_one_index_are_added():
     i, v = np.array([[4, 1], [4, 0]], np.int64), f32(2, 2, 3)
-    at, total, n = both(flow.experimental.indexed_slices_reduce_sum, i, v)
+    at, total, n = compare_eager_and_job(flow.experimental.indexed_slices_reduce_sum, i, v)
     assert at.ravel().tolist()[:3] == [4, 1, 0] and n.tolist() == [3]
     np.testing.assert_allclose(total.reshape(4, 3)[:3], [v[0, 0] + v[1, 0], v[0, 1], v[1, 1]], rtol=1e-6)
 
 
 def test_count_not_finite():
     a = np.array([1, np.inf, -np.inf, np.nan, 0], np.float32)
-    assert both(flow.count_not_finite, a)[0].tolist() == [3]
-    assert both(lambda a, b: flow.multi_count_not_finite([a, b]), a, a[:2])[0].tolist() == [4]
+    assert compare_eager_and_job(flow.count_not_finite, a)[0].tolist() == [3]
+    assert compare_eager_and_job(lambda a, b: flow.multi_count_not_finite([a, b]), a, a[:2])[0].tolist() == [4]
 
 
 # aliases, and ops on the variables of a job
@@ -210,11 +210,11 @@ def test_second_names():
                     (flow.cast_to_static_shape, flow.identity), (math.two_stage_reduce_max, math.reduce_max),
                     (lambda t: math.two_stage_reduce_min(t, axis=1, keepdims=True),
                      lambda t: math.reduce_min(t, axis=1, keepdims=True))):
-        np.testing.assert_array_equal(both(f, x)[0], both(want, x)[0])
+        np.testing.assert_array_equal(compare_eager_and_job(f, x)[0], compare_eager_and_job(want, x)[0])
     assert math.unsorted_segment_sum is flow.unsorted_segment_sum
-    np.testing.assert_allclose(both(flow.experimental.square_sum, x)[0], [np.square(x).sum()], rtol=1e-5)
-    np.testing.assert_array_equal(both(lambda t: flow.experimental.logical_slice(t, [(1, 3, 1), (0, 4, 2)]),
-                                       x)[0],
+    np.testing.assert_allclose(compare_eager_and_job(flow.experimental.square_sum, x)[0], [np.square(x).sum()], rtol=1e-5)
+    np.testing.assert_array_equal(compare_eager_and_job(lambda t: flow.experimental.logical_slice(t, [(1, 3, 1), (0, 4, 2)]),
+                                                        x)[0],
                                   x[1:3, 0:4:2])
     assert flow.to(flow.ones(2), flow.float64).dtype is flow.float64
     w = flow.nn.Parameter(flow.ones(2))

@@ -9,7 +9,7 @@ import pytest
 import flowedu as flow
 import flowedu.typing as tp
 from common import constant_rate, f32, fresh_session, job, refused, run  # noqa: F401
-from custom_ops import own_registry, tensors  # noqa: F401
+from custom_ops import make_tensors, own_registry  # noqa: F401
 from flowedu.core.ops.define import REGISTRY
 from flowedu.core.ops.record import REQUIRED
 from flowedu.custom import load_library
@@ -310,7 +310,7 @@ def test_without_a_definition(tmp_path):
     """Use the names x and y, or those in the kernel file, with several outputs, shapes, and attributes."""
     m = folder(tmp_path, API.replace('"IN"', '"x"').replace('"OUT"', '"y"'), definition=None)
     m.py_api().py_kernel().build_load()
-    v, = tensors(np.array([-1.0, 2.0]))
+    v, = make_tensors(np.array([-1.0, 2.0]))
     m.api.user_relu_forward(v).sum().backward()
     np.testing.assert_array_equal(v.grad.numpy(), [0, 1])
     other = folder(tmp_path, None, '''
@@ -324,7 +324,7 @@ def backward(args):
     return [d, d * 2]
 ''', None, name="pair")
     other.py_kernel().build_load()
-    a, b = tensors(f32(2, 3), f32(2, 3, seed=1))
+    a, b = make_tensors(f32(2, 3), f32(2, 3, seed=1))
     op = build("pair_forward", {"a": a, "b": b}, ["total", "first"])
     total, first = op.RemoteBlobList()
     np.testing.assert_array_equal(first.numpy(), b.numpy()[:, 0])

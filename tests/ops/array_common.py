@@ -5,7 +5,7 @@ import flowedu as flow
 from common import constant, constant_rate, run
 
 
-def both(f, *arrays, **options):
+def run_checked_job(f, *arrays, **options):
     """Call f on these arrays eagerly and as a job, compare both, and return the result of the job."""
     eager = f(*[flow.tensor(a) for a in arrays]).numpy()
     compiled = run(f, *arrays, **options)

@@ -1,7 +1,7 @@
 """range, pad, slices, broadcasts, assign, random order ..., eagerly and in jobs, against NumPy."""
 import numpy as np
 import pytest
-from array_common import both, gradients
+from array_common import gradients, run_checked_job
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -51,12 +51,12 @@ def test_range_refuses(args):
 def test_triangles(shape, diagonal, fill):
     x = f32(*shape)
     lower = np.tril(np.ones(shape), diagonal).astype(bool)
-    np.testing.assert_array_equal(both(lambda a: flow.tril(a, diagonal, fill), x),
+    np.testing.assert_array_equal(run_checked_job(lambda a: flow.tril(a, diagonal, fill), x),
                                   np.where(lower, x, np.float32(fill)))
     upper = np.triu(np.ones(shape), diagonal).astype(bool)
-    np.testing.assert_array_equal(both(lambda a: flow.triu(a, diagonal, fill), x),
+    np.testing.assert_array_equal(run_checked_job(lambda a: flow.triu(a, diagonal, fill), x),
                                   np.where(upper, x, np.float32(fill)))
-    np.testing.assert_array_equal(both(lambda a: flow.diag(flow.diag(a, diagonal), diagonal), x.reshape(-1)),
+    np.testing.assert_array_equal(run_checked_job(lambda a: flow.diag(flow.diag(a, diagonal), diagonal), x.reshape(-1)),
                                   x.reshape(-1))
 
 
@@ -66,8 +66,8 @@ def test_matrices():
     np.testing.assert_array_equal(run(lambda: flow.eye(2, dtype=flow.int32)), np.eye(2, dtype=np.int32))
     x = f32(3, 5)
     for k in range(-2, 5):
-        np.testing.assert_array_equal(both(lambda a, k=k: flow.diag(a, k), x), np.diag(x, k))
-        np.testing.assert_array_equal(both(lambda a, k=k: flow.diag(a, k), x[0]), np.diag(x[0], k))
+        np.testing.assert_array_equal(run_checked_job(lambda a, k=k: flow.diag(a, k), x), np.diag(x, k))
+        np.testing.assert_array_equal(run_checked_job(lambda a, k=k: flow.diag(a, k), x[0]), np.diag(x[0], k))
     weights, (g,) = gradients(lambda a: flow.diag(a, 1), x)
     want = np.zeros_like(x)
     want[np.arange(3), np.arange(3) + 1] = weights
@@ -94,7 +94,7 @@ def test_pad(data):
                                 max_size=len(shape)))
     value = data.draw(st.sampled_from([0, 1.5, -np.inf, 1e30]))
     x = f32(*shape)
-    np.testing.assert_array_equal(both(lambda a: flow.pad(a, around, value), x),
+    np.testing.assert_array_equal(run_checked_job(lambda a: flow.pad(a, around, value), x),
                                   np.pad(x, around, constant_values=np.float32(value)))
     weights, (g,) = gradients(lambda a: flow.pad(a, around, 2.0), x)
     np.testing.assert_allclose(g, weights[tuple(slice(a, a + n) for (a, _), n in zip(around, shape))])
@@ -102,7 +102,7 @@ def test_pad(data):
 
 def test_pad_keeps_integers_and_refuses():
     x = np.arange(6, dtype=np.int32).reshape(2, 3)
-    got = both(lambda a: flow.pad(a, [(1, 0), (0, 2)], constant_value=7), x)
+    got = run_checked_job(lambda a: flow.pad(a, [(1, 0), (0, 2)], constant_value=7), x)
     np.testing.assert_array_equal(got, np.pad(x, [(1, 0), (0, 2)], constant_values=7))
     t = flow.tensor(x)
     for bad in (1, [(1, 1)], [(1, 1), (-1, 0)], [(1, 1), 2], [(1, 1), (1, 1, 1)], [(1, 1), (0.5, 1)]):
@@ -123,7 +123,7 @@ def test_slice_v2_slices_as_python_does(data):
     slices = [data.draw(a_slice(n)) for n in shape[:data.draw(st.integers(0, len(shape)))]]
     at = tuple(slice(*s) for s in slices)
     x = f32(*shape)
-    np.testing.assert_array_equal(both(lambda a: flow.slice_v2(a, slices), x), x[at])
+    np.testing.assert_array_equal(run_checked_job(lambda a: flow.slice_v2(a, slices), x), x[at])
     weights, (g,) = gradients(lambda a: flow.slice_v2(a, slices), x) if x[at].size else (0, (0,))
     if x[at].size:
         want = np.zeros_like(x)
@@ -134,7 +134,7 @@ def test_slice_v2_slices_as_python_does(data):
     if part.size:
         want = x.copy()
         want[tuple(slice(*s) for s in ahead)] = part
-        np.testing.assert_array_equal(both(lambda a, u: flow.slice_update(a, u, ahead), x, part), want)
+        np.testing.assert_array_equal(run_checked_job(lambda a, u: flow.slice_update(a, u, ahead), x, part), want)
 
 
 @pytest.mark.parametrize("slices, word", [
@@ -157,9 +157,9 @@ def test_slice_update_refuses():
 
 def test_reverse_and_swapaxes():
     x = f32(3, 4, 2)
-    np.testing.assert_array_equal(both(lambda a: flow.reverse(a, 1), x), x[:, ::-1])
-    np.testing.assert_array_equal(both(lambda a: flow.reverse(a, [0, -1]), x), x[::-1, :, ::-1])
-    np.testing.assert_array_equal(both(lambda a: flow.swapaxes(a, 0, -1), x), x.swapaxes(0, -1))
+    np.testing.assert_array_equal(run_checked_job(lambda a: flow.reverse(a, 1), x), x[:, ::-1])
+    np.testing.assert_array_equal(run_checked_job(lambda a: flow.reverse(a, [0, -1]), x), x[::-1, :, ::-1])
+    np.testing.assert_array_equal(run_checked_job(lambda a: flow.swapaxes(a, 0, -1), x), x.swapaxes(0, -1))
 
 
 # --- like another, fills, counts
@@ -172,11 +172,11 @@ def test_broadcasts():
         x = f32(*shape, seed=1)
         lifted = x.reshape([1 if a in (axes or ()) else n for a, n in enumerate(like.shape)]) if axes else x
         f = lambda a, b, axes=axes: flow.broadcast_like(a, b, axes)
-        np.testing.assert_array_equal(both(f, x, like), np.broadcast_to(lifted, like.shape))
-    np.testing.assert_array_equal(both(lambda a, b: flow.broadcast_to_compatible_with(a, [b]), f32(1, 2),
-                                       f32(3, 1, 1)),
+        np.testing.assert_array_equal(run_checked_job(f, x, like), np.broadcast_to(lifted, like.shape))
+    np.testing.assert_array_equal(run_checked_job(lambda a, b: flow.broadcast_to_compatible_with(a, [b]), f32(1, 2),
+                                                  f32(3, 1, 1)),
                                   np.broadcast_to(f32(1, 2), (3, 1, 2)))
-    np.testing.assert_array_equal(both(flow.reshape_like, like, f32(6, 4)), like.reshape(6, 4))
+    np.testing.assert_array_equal(run_checked_job(flow.reshape_like, like, f32(6, 4)), like.reshape(6, 4))
     t = flow.tensor(like)
     for axes in ([], [0, 0, 1, 1], 1):
         with refused(ValueError, "broadcast_axes"):
@@ -191,7 +191,7 @@ def test_broadcasts():
 def test_masked_fill_and_where():
     x, mask = f32(3, 4), np.array([1, 0, 3, 0])
     for dtype in (np.int8, np.int32, np.int64):
-        got = both(lambda a, m: flow.masked_fill(a, m, 5), x, mask.astype(dtype))
+        got = run_checked_job(lambda a, m: flow.masked_fill(a, m, 5), x, mask.astype(dtype))
         np.testing.assert_array_equal(got, np.where(mask != 0, np.float32(5), x))
     weights, (g,) = gradients(lambda a, m: flow.masked_fill(a, m, 5), x, mask)
     np.testing.assert_allclose(g, weights * (mask == 0))
@@ -208,12 +208,12 @@ def test_miscellaneous_functions():
     got = run(lambda a, b: tuple(flow.identity_n([a, b], name="both")), x, x + 1,
               returns=tuple[tp.Numpy, tp.Numpy])
     np.testing.assert_array_equal(got[1], x + 1)
-    np.testing.assert_array_equal(both(flow.elem_cnt, x), np.int32([6]))
-    np.testing.assert_array_equal(both(lambda a: flow.elem_cnt(a, dtype=flow.int64), x), np.int64([6]))
-    np.testing.assert_array_equal(both(lambda a: flow.dynamic_reshape(a, [3, -1]), x), x.reshape(3, 2))
+    np.testing.assert_array_equal(run_checked_job(flow.elem_cnt, x), np.int32([6]))
+    np.testing.assert_array_equal(run_checked_job(lambda a: flow.elem_cnt(a, dtype=flow.int64), x), np.int64([6]))
+    np.testing.assert_array_equal(run_checked_job(lambda a: flow.dynamic_reshape(a, [3, -1]), x), x.reshape(3, 2))
     np.testing.assert_array_equal(run(lambda: flow.constant_scalar(2.5, flow.float32)), np.float32([2.5]))
-    np.testing.assert_array_equal(both(lambda a: flow.broadcast_add(a, a), x), x + x)
-    np.testing.assert_allclose(both(lambda a: flow.math.polyval([1.0, 3.0, -2.0], a), np.float32([1, 2, 3])),
+    np.testing.assert_array_equal(run_checked_job(lambda a: flow.broadcast_add(a, a), x), x + x)
+    np.testing.assert_allclose(run_checked_job(lambda a: flow.math.polyval([1.0, 3.0, -2.0], a), np.float32([1, 2, 3])),
                                [2, 8, 16])
     assert flow.linalg.matmul is flow.matmul and flow.clip_by_scalar.function is flow.clip.function
 

@@ -7,7 +7,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import flowedu as flow
-from common import f32, fresh_session, refused, run  # noqa: F401
+from common import f32, fresh_session, refused, run, run_eagerly_and_as_job  # noqa: F401
 from flowedu.errors import CheckError
 
 nn = flow.nn
@@ -17,13 +17,6 @@ FIRST, LAST = {1: "NCW", 2: "NCHW", 3: "NCDHW"}, {1: "NWC", 2: "NHWC", 3: "NDHWC
 
 def last(a):
     return np.ascontiguousarray(np.moveaxis(a, 1, -1))
-
-
-def both(f, *arrays):
-    """Return the result of f, after checking that it is the same eagerly and as a job."""
-    eager = f(*map(flow.tensor, arrays)).numpy()
-    np.testing.assert_allclose(run(f, *arrays), eager, rtol=1e-5, atol=1e-5)
-    return eager
 
 
 def pads(mode, size, k, stride, dilation=1):
@@ -67,7 +60,7 @@ def convolutions(draw, axes=None):
     return axes, x, w, strides, mode, dilations, groups
 
 
-def pairs(x, w, strides, mode, dilations):
+def padding_pairs(x, w, strides, mode, dilations):
     if not isinstance(mode, str):
         return mode
     return [pads(mode, n, k, s, d) for n, k, s, d in zip(x.shape[2:], w.shape[2:], strides, dilations)]
@@ -76,14 +69,14 @@ def pairs(x, w, strides, mode, dilations):
 @given(convolutions(), st.booleans())
 def test_convolution(drawn, turned):
     axes, x, w, strides, mode, dilations, groups = drawn
-    want = by_hand(x, w, strides, pairs(x, w, strides, mode, dilations), dilations, groups)
+    want = by_hand(x, w, strides, padding_pairs(x, w, strides, mode, dilations), dilations, groups)
     padding = mode if isinstance(mode, str) else [(0, 0), *mode, (0, 0)] if turned else [0, 0, *mode]
     layout = (LAST if turned else FIRST)[axes]
 
     def f(a, b):
         return CONV[axes](a, b, strides, padding, layout, list(dilations), groups)
 
-    got = both(f, last(x), last(w)) if turned else both(f, x, w)
+    got = run_eagerly_and_as_job(f, last(x), last(w)) if turned else run_eagerly_and_as_job(f, x, w)
     np.testing.assert_allclose(np.moveaxis(got, -1, 1) if turned else got, want, rtol=1e-9, atol=1e-9)
 
 
@@ -92,7 +85,7 @@ def test_convolution(drawn, turned):
 def test_gradients_equal_pytorchs(drawn):
     torch = pytest.importorskip("torch")
     axes, x, w, strides, mode, dilations, groups = drawn
-    around = [n for pair in reversed(pairs(x, w, strides, mode, dilations)) for n in pair]
+    around = [n for pair in reversed(padding_pairs(x, w, strides, mode, dilations)) for n in pair]
     tx, tw = (torch.tensor(a, requires_grad=True) for a in (x, w))
     want = getattr(torch.nn.functional, f"conv{axes}d")(torch.nn.functional.pad(tx, around), tw, None,
                                                         strides, 0, dilations, groups)
@@ -108,19 +101,19 @@ def test_gradients_equal_pytorchs(drawn):
 
 def test_an_int_stands_for_all_axes():
     x, w = f32(1, 2, 5, 5, 5), f32(3, 2, 3, 3, 3, seed=1)
-    np.testing.assert_array_equal(both(lambda a, b: nn.conv3d(a, b, 2, "same", dilations=2), x, w),
-                                  both(lambda a, b: nn.conv3d(a, b, (2, 2, 2), "SAME_LOWER", "ncdhw",
-                                                              [2, 2, 2]), x, w))
+    np.testing.assert_array_equal(run_eagerly_and_as_job(lambda a, b: nn.conv3d(a, b, 2, "same", dilations=2), x, w),
+                                  run_eagerly_and_as_job(lambda a, b: nn.conv3d(a, b, (2, 2, 2), "SAME_LOWER", "ncdhw",
+                                                                                [2, 2, 2]), x, w))
 
 
 @pytest.mark.parametrize("mode, want", [("SAME", [1, 3, 5, 7]), ("SAME_UPPER", [3, 5, 7, 4]),
                                         ("VALID", [3, 5, 7])])
 def test_odd_same_padding_is_before_the_input(mode, want):
     x = np.arange(1, 5, dtype=np.float32)
-    got = both(lambda a, b: nn.conv1d(a, b, 1, mode), x.reshape(1, 1, 4), np.ones((1, 1, 2), np.float32))
+    got = run_eagerly_and_as_job(lambda a, b: nn.conv1d(a, b, 1, mode), x.reshape(1, 1, 4), np.ones((1, 1, 2), np.float32))
     assert got.ravel().tolist() == want
     deep, kernel = x.reshape(1, 1, 4, 1, 1), np.ones((1, 1, 2, 1, 1), np.float32)
-    assert both(lambda a, b: nn.conv3d(a, b, 1, mode), deep, kernel).ravel().tolist() == want
+    assert run_eagerly_and_as_job(lambda a, b: nn.conv3d(a, b, 1, mode), deep, kernel).ravel().tolist() == want
 
 
 def test_a_gradient_of_a_gradient_of_conv3d():
@@ -194,7 +187,7 @@ def test_transposed_convolution_is_the_adjoint(drawn, turned, named):
         return (nn.conv2d_transpose(input=a, filters=b, **options) if named
                 else nn.conv2d_transpose(a, b, **options))
 
-    got = both(f, last(y), last(w)) if turned else both(f, y, w)
+    got = run_eagerly_and_as_job(f, last(y), last(w)) if turned else run_eagerly_and_as_job(f, y, w)
     got = np.moveaxis(got, -1, 1) if turned else got
     assert got.shape == x.shape
     np.testing.assert_allclose((got * x).sum(), (made * y).sum(), rtol=1e-8, atol=1e-8)
@@ -219,11 +212,11 @@ def test_transposed_convolution_equals_pytorchs(k, stride, dilation, extra, grou
 
 def test_the_output_shape_may_be_left_out():
     x, w = f32(1, 2, 3, 4), f32(2, 5, 3, 3, seed=1)
-    assert both(lambda a, b: nn.conv2d_transpose(a, b, None, 2), x, w).shape == (1, 5, 7, 9)
-    assert both(lambda a, b: nn.conv2d_transpose(a, b, None, [2, 3], "same"), x, w).shape == (1, 5, 6, 12)
-    assert both(lambda a, b: nn.conv2d_transpose(a, b, None, 2, [0, 0, 1, 1]), x, w).shape == (1, 5, 5, 7)
-    assert both(lambda a, b: nn.conv2d_transpose(a, b, None, 2, data_format="nhwc"), last(x),
-                last(w)).shape == (1, 7, 9, 5)
+    assert run_eagerly_and_as_job(lambda a, b: nn.conv2d_transpose(a, b, None, 2), x, w).shape == (1, 5, 7, 9)
+    assert run_eagerly_and_as_job(lambda a, b: nn.conv2d_transpose(a, b, None, [2, 3], "same"), x, w).shape == (1, 5, 6, 12)
+    assert run_eagerly_and_as_job(lambda a, b: nn.conv2d_transpose(a, b, None, 2, [0, 0, 1, 1]), x, w).shape == (1, 5, 5, 7)
+    assert run_eagerly_and_as_job(lambda a, b: nn.conv2d_transpose(a, b, None, 2, data_format="nhwc"), last(x),
+                                  last(w)).shape == (1, 7, 9, 5)
 
 
 def test_same_of_the_transposed_convolution_cuts_at_the_bottom_right():
@@ -233,7 +226,7 @@ def test_same_of_the_transposed_convolution_cuts_at_the_bottom_right():
     x, w = np.ones((1, 1, 1, 1), np.float32), np.arange(9, dtype=np.float32).reshape(1, 1, 3, 3)
     for mode, want in (("SAME", [[0, 1], [3, 4]]), ("SAME_UPPER", [[0, 1], [3, 4]]),
                        ("SAME_LOWER", [[4, 5], [7, 8]])):
-        got = both(lambda a, b, m=mode: nn.conv2d_transpose(a, b, (1, 1, 2, 2), 2, m), x, w)
+        got = run_eagerly_and_as_job(lambda a, b, m=mode: nn.conv2d_transpose(a, b, (1, 1, 2, 2), 2, m), x, w)
         np.testing.assert_array_equal(got[0, 0], want)
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 import flowedu as flow
 import flowedu.typing as tp
 from common import constant_rate, f32, fresh_session, job, refused, run  # noqa: F401
-from custom_ops import affine, cube, leaky, own_registry, tensors  # noqa: F401
+from custom_ops import affine, cube, leaky, make_tensors, own_registry  # noqa: F401
 from flowedu.core.graph.ir import Graph
 from flowedu.core.ops.define import REGISTRY, define
 from flowedu.core.ops.record import Laws, Meaning
@@ -107,7 +107,7 @@ def test_keywords_as_names():
     """OneFlow's "in" is a Python keyword, so functions use "in_"."""
     op = flow.custom_op("named", lambda x: x * 2, lambda dout, in_: dout * 2 + in_ * 0, inputs=["in"],
                         outputs=["out"])
-    x, = tensors(np.ones(3))
+    x, = make_tensors(np.ones(3))
     op(x).sum().backward()
     np.testing.assert_array_equal(x.grad.numpy(), [2, 2, 2])
     assert op.op.inputs == ("in_",) and op.op.outputs == ("out",)
@@ -176,11 +176,11 @@ def test_outputs_without_gradient_and_inputs_without_gradient():
     i = np.array([2, 2, 0])
     for use, want in ((lambda a, b: a, [1, 0, 2]), (lambda a, b: b, [2, 2, 2]),
                       (lambda a, b: a.sum() + b.sum(), [3, 2, 4])):
-        x, = tensors(np.arange(3.0))
+        x, = make_tensors(np.arange(3.0))
         use(*op(x, flow.tensor(i))).sum().backward()
         np.testing.assert_array_equal(x.grad.numpy(), want)
     scaled = flow.custom_op("scaled", lambda x, w: x * w, backward=lambda dy, w: (dy * w, None))
-    x, w = tensors(np.arange(3.0), np.full(3, 2.0))
+    x, w = make_tensors(np.arange(3.0), np.full(3, 2.0))
     scaled(x, w).sum().backward()
     np.testing.assert_array_equal(x.grad.numpy(), [2, 2, 2])
     np.testing.assert_array_equal(w.grad.numpy(), [0, 0, 0])         # None means no gradient, which is zeros
@@ -196,11 +196,11 @@ def test_gradients_of_every_order():
     chained = flow.custom_op("chained", lambda x: x ** 3, second)
     in_ops = flow.custom_op("in_ops", lambda x: x ** 3, grad={"x": lambda dy, x: dy * x * x * 3})
     for op in (chained, in_ops):
-        x, = tensors(np.arange(4.0))
+        x, = make_tensors(np.arange(4.0))
         g, = flow.grad(op(x).sum(), [x], create_graph=True)
         gg, = flow.grad(g.sum(), [x])
         np.testing.assert_allclose(gg.numpy(), 6 * np.arange(4.0))
-    x, = tensors(np.arange(4.0))
+    x, = make_tensors(np.arange(4.0))
     g, = flow.grad(cube()(x).sum(), [x], create_graph=True)
     with refused(GradientError, "cube", "first derivatives only", "grad={...}"):
         g.sum().backward()

@@ -1,7 +1,7 @@
 """gather, scatter, sort and top_k, eagerly and in jobs, against NumPy and PyTorch."""
 import numpy as np
 import pytest
-from array_common import both, gradients, weighted
+from array_common import gradients, run_checked_job, weighted
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -34,15 +34,15 @@ def test_gather_with_batch_axes(data):
     x, i = f32(*batch, *own), indices(data, own[axis], batch + mine)
     flat = [np.take(a, b, axis) for a, b in zip(x.reshape(-1, *own), i.reshape(-1, *mine))]
     want = np.array(flat).reshape((*batch, *own[:axis], *mine, *own[axis + 1:]))
-    got = both(lambda a, b: flow.gather(a, b, axis=len(batch) + axis, batch_dims=len(batch)), x, i)
+    got = run_checked_job(lambda a, b: flow.gather(a, b, axis=len(batch) + axis, batch_dims=len(batch)), x, i)
     np.testing.assert_array_equal(got, want)
 
 
 def test_gather_uses_the_axis_after_the_batch_by_default():
     x, i = f32(3, 4, 2), np.array([[0, 3], [1, 1], [2, 0]], np.int32)
-    np.testing.assert_array_equal(both(lambda a, b: flow.gather(a, b, batch_dims=1), x, i),
+    np.testing.assert_array_equal(run_checked_job(lambda a, b: flow.gather(a, b, batch_dims=1), x, i),
                                   x[np.arange(3)[:, None], i])
-    np.testing.assert_array_equal(both(lambda a, b: flow.gather(a, b), x, i % 3), x[i % 3])
+    np.testing.assert_array_equal(run_checked_job(lambda a, b: flow.gather(a, b), x, i % 3), x[i % 3])
     weights, (g,) = gradients(lambda a, b: flow.gather(a, b, batch_dims=1), x, i)
     want = np.zeros_like(x)
     np.add.at(want, (np.arange(3)[:, None], i), weights)
@@ -67,14 +67,14 @@ def test_gather_refuses():
 def test_vectors_of_oneflow():
     x = np.arange(1, 10, dtype=np.float32).reshape(3, 3)
     at = lambda *rows: np.array(rows, np.int32)
-    np.testing.assert_array_equal(both(flow.gather_nd, x, at([0], [2])), [[1, 2, 3], [7, 8, 9]])
-    np.testing.assert_array_equal(both(flow.gather_nd, x, at([0, 2], [2, 1])), [3, 8])
-    got = both(lambda i, u: flow.scatter_nd(i, u, [8]), at([1], [6], [4]), np.float32([10.2, 5.1, 12.7]))
+    np.testing.assert_array_equal(run_checked_job(flow.gather_nd, x, at([0], [2])), [[1, 2, 3], [7, 8, 9]])
+    np.testing.assert_array_equal(run_checked_job(flow.gather_nd, x, at([0, 2], [2, 1])), [3, 8])
+    got = run_checked_job(lambda i, u: flow.scatter_nd(i, u, [8]), at([1], [6], [4]), np.float32([10.2, 5.1, 12.7]))
     np.testing.assert_array_equal(got, np.float32([0, 10.2, 0, 0, 12.7, 0, 5.1, 0]))
     rows, u = np.tile(np.float32([1, 2, 3]), (5, 1)), np.float32([[1, 1, 1], [2, 2, 2], [3, 3, 3]])
-    got = both(flow.tensor_scatter_nd_update, rows, at([0], [4], [2]), u)
+    got = run_checked_job(flow.tensor_scatter_nd_update, rows, at([0], [4], [2]), u)
     np.testing.assert_array_equal(got, [[1, 1, 1], [1, 2, 3], [3, 3, 3], [1, 2, 3], [2, 2, 2]])
-    got = both(flow.tensor_scatter_nd_add, rows, at([0], [4], [2]), u)
+    got = run_checked_job(flow.tensor_scatter_nd_add, rows, at([0], [4], [2]), u)
     np.testing.assert_array_equal(got, [[2, 3, 4], [1, 2, 3], [4, 5, 6], [1, 2, 3], [3, 4, 5]])
 
 
@@ -86,14 +86,14 @@ def test_scatter_undoes_gather(data):
     x = f32(*shape)
     i = np.stack([indices(data, n, rows) for n in shape[:k]], axis=-1).astype(np.int64)
     at = tuple(np.moveaxis(i, -1, 0))
-    part = both(flow.gather_nd, x, i)
+    part = run_checked_job(flow.gather_nd, x, i)
     np.testing.assert_array_equal(part, x[at])
     want = np.zeros_like(x)
     np.add.at(want, at, part)
-    np.testing.assert_allclose(both(lambda i, u: flow.scatter_nd(i, u, shape), i, part), want, rtol=1e-5,
+    np.testing.assert_allclose(run_checked_job(lambda i, u: flow.scatter_nd(i, u, shape), i, part), want, rtol=1e-5,
                                atol=1e-6)
-    np.testing.assert_array_equal(both(flow.tensor_scatter_nd_update, x, i, part), x)
-    np.testing.assert_allclose(both(flow.tensor_scatter_nd_add, x, i, part), x + want, rtol=1e-5, atol=1e-6)
+    np.testing.assert_array_equal(run_checked_job(flow.tensor_scatter_nd_update, x, i, part), x)
+    np.testing.assert_allclose(run_checked_job(flow.tensor_scatter_nd_add, x, i, part), x + want, rtol=1e-5, atol=1e-6)
 
 
 def test_only_the_last_update_of_an_index_has_a_gradient():
@@ -129,7 +129,7 @@ def test_dim_gather(data):
     shape = draw_shape(data)
     dim, n = data.draw(st.integers(0, len(shape) - 1)), data.draw(st.integers(1, 5))
     x, i = f32(*shape), indices(data, shape[dim], (*shape[:dim], n, *shape[dim + 1:]))
-    np.testing.assert_array_equal(both(lambda a, b: flow.dim_gather(a, dim, b), x, i),
+    np.testing.assert_array_equal(run_checked_job(lambda a, b: flow.dim_gather(a, dim, b), x, i),
                                   np.take_along_axis(x, i, dim))
 
 
@@ -137,8 +137,8 @@ def test_batch_gather_uses_the_indices_of_each_batch():
     rng = np.random.default_rng(0)
     x, few = rng.standard_normal((2, 3, 4, 5)), rng.integers(0, 4, (2, 3, 6))
     want = np.stack([np.stack([x[b, c, few[b, c]] for c in range(3)]) for b in range(2)])
-    np.testing.assert_array_equal(both(flow.batch_gather, x, few), want)
-    np.testing.assert_array_equal(both(flow.batch_gather, x, few[0, 0] % 2), x[few[0, 0] % 2])
+    np.testing.assert_array_equal(run_checked_job(flow.batch_gather, x, few), want)
+    np.testing.assert_array_equal(run_checked_job(flow.batch_gather, x, few[0, 0] % 2), x[few[0, 0] % 2])
 
 
 @some
@@ -150,15 +150,15 @@ def test_segment_sums(data):
     want = np.zeros((*shape[:axis], size, *shape[axis + 1:]), np.float32)
     for k, segment in enumerate(i):
         want[(slice(None),) * axis + (segment,)] += np.take(x, k, axis)
-    got = both(lambda a, b: flow.unsorted_segment_sum(a, b, size, axis=axis), x, i)
+    got = run_checked_job(lambda a, b: flow.unsorted_segment_sum(a, b, size, axis=axis), x, i)
     np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
-    got = both(lambda a, b, c: flow.unsorted_segment_sum_like(a, b, c, axis), x, i, want)
+    got = run_checked_job(lambda a, b, c: flow.unsorted_segment_sum_like(a, b, c, axis), x, i, want)
     np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
     x, i = f32(*batch, *shape), indices(data, size, (*batch, shape[0]))
     want = np.zeros((*batch, size, *shape[1:]), np.float32)
     for place in np.ndindex(*i.shape):
         want[(*place[:-1], i[place])] += x[place]
-    got = both(lambda a, b: flow.unsorted_batch_segment_sum(a, b, size), x, i)
+    got = run_checked_job(lambda a, b: flow.unsorted_batch_segment_sum(a, b, size), x, i)
     np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
 
 
@@ -173,7 +173,7 @@ def test_segments_refuse():
 @pytest.mark.parametrize("axis", [-1, 0, 1, 2])
 def test_one_hot_along_any_axis(axis):
     i = np.array([[0, 2], [1, 5]], np.int32)
-    got = both(lambda a: flow.one_hot(a, 3, on_value=5, off_value=-1, axis=axis), i)
+    got = run_checked_job(lambda a: flow.one_hot(a, 3, on_value=5, off_value=-1, axis=axis), i)
     want = np.moveaxis(np.where(i[..., None] == np.arange(3), 5, -1), -1, axis)
     assert got.dtype == np.int32
     np.testing.assert_array_equal(got, want)
@@ -223,25 +223,25 @@ def test_sort_is_stable_both_ways(data):
                                                                           np.int64])))
     axis = data.draw(st.integers(-len(shape), len(shape) - 1))
     x = np.random.default_rng(data.draw(st.integers(0, 99))).integers(-3, 4, shape).astype(dtype)
-    up = both(lambda a: flow.argsort(a, axis=axis), x)
-    down = both(lambda a: flow.argsort(a, axis, "DESCENDING"), x)
+    up = run_checked_job(lambda a: flow.argsort(a, axis=axis), x)
+    down = run_checked_job(lambda a: flow.argsort(a, axis, "DESCENDING"), x)
     assert up.dtype == down.dtype == np.int32
     np.testing.assert_array_equal(up, np.argsort(x, axis, kind="stable"))
     np.testing.assert_array_equal(down, np.argsort(-x, axis, kind="stable"))
-    np.testing.assert_array_equal(both(lambda a: flow.sort(a, axis=axis), x), np.sort(x, axis))
-    np.testing.assert_array_equal(both(lambda a: flow.sort(a, axis, direction="DESCENDING"), x),
+    np.testing.assert_array_equal(run_checked_job(lambda a: flow.sort(a, axis=axis), x), np.sort(x, axis))
+    np.testing.assert_array_equal(run_checked_job(lambda a: flow.sort(a, axis, direction="DESCENDING"), x),
                                   -np.sort(-x, axis))
     k = data.draw(st.integers(1, 6))
-    top = both(lambda a: flow.math.top_k(a, axis, k), x)
+    top = run_checked_job(lambda a: flow.math.top_k(a, axis, k), x)
     assert top.dtype == np.int32
     np.testing.assert_array_equal(top, np.take(down, range(min(k, x.shape[axis])), axis))
 
 
 def test_nan_is_the_largest():
     x = np.float32([2, np.nan, -1, np.inf, np.nan])
-    np.testing.assert_array_equal(both(lambda a: flow.argsort(a, axis=-1), x), [2, 0, 3, 1, 4])
-    np.testing.assert_array_equal(both(lambda a: flow.argsort(a, direction="DESCENDING"), x), [1, 4, 3, 0, 2])
-    np.testing.assert_array_equal(both(lambda a: flow.math.top_k(a, k=3), x), [1, 4, 3])
+    np.testing.assert_array_equal(run_checked_job(lambda a: flow.argsort(a, axis=-1), x), [2, 0, 3, 1, 4])
+    np.testing.assert_array_equal(run_checked_job(lambda a: flow.argsort(a, direction="DESCENDING"), x), [1, 4, 3, 0, 2])
+    np.testing.assert_array_equal(run_checked_job(lambda a: flow.math.top_k(a, k=3), x), [1, 4, 3])
 
 
 def test_sort_sends_gradients_back():
@@ -267,12 +267,12 @@ def test_order_refuses():
 def test_in_top_k():
     targets = np.array([3, 1], np.int32)
     scores = np.float32([[0, 1, 2, 3], [3, 2, 1, 0]])
-    got = both(lambda t, p: flow.math.in_top_k(t, p, 1), targets, scores)
+    got = run_checked_job(lambda t, p: flow.math.in_top_k(t, p, 1), targets, scores)
     assert got.dtype == np.int8
     np.testing.assert_array_equal(got, [1, 0])
-    np.testing.assert_array_equal(both(lambda t, p: flow.in_top_k(t, p, 2), targets, scores), [1, 1])
+    np.testing.assert_array_equal(run_checked_job(lambda t, p: flow.in_top_k(t, p, 2), targets, scores), [1, 1])
     ties = np.float32([[1, 1, 1, 0], [np.nan, 5, 1, 0]])
-    np.testing.assert_array_equal(both(lambda t, p: flow.in_top_k(t, p, 1), np.array([2, 1]), ties), [1, 0])
+    np.testing.assert_array_equal(run_checked_job(lambda t, p: flow.in_top_k(t, p, 1), np.array([2, 1]), ties), [1, 0])
     with refused(ValueError, "targets (n,)"):
         flow.in_top_k(flow.tensor(scores), flow.tensor(targets), 1)
     with refused(RuntimeError, "out of range: 4"):
@@ -287,4 +287,4 @@ def test_scatter_and_sort_agree_with_pytorch():
     t = torch.tensor(x, requires_grad=True)
     weighted(torch.tensor(weights), torch.gather(t, 1, torch.tensor(i))).backward()
     np.testing.assert_allclose(g, t.grad.numpy(), rtol=1e-5, atol=1e-6)
-    np.testing.assert_array_equal(both(lambda a: flow.math.top_k(a, k=4), x), torch.topk(t, 4)[1].numpy())
+    np.testing.assert_array_equal(run_checked_job(lambda a: flow.math.top_k(a, k=4), x), torch.topk(t, 4)[1].numpy())

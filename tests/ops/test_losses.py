@@ -3,7 +3,7 @@ import itertools
 
 import numpy as np
 import pytest
-from array_common import both, gradients, weighted
+from array_common import gradients, run_checked_job, weighted
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -43,7 +43,7 @@ def unit(*shape, seed=0):
     (flow.smooth_l1_loss, (np.float32([0.1, 0.4, 0.3, 0.5, 0.9]), np.float32([0.3, 0.9, 2.5, 0.4, 0.3])),
      [0.02, 0.12499999, 1.7, 0.005, 0.17999998])])
 def test_vectors(loss, arrays, want):
-    got = both(loss, *arrays)
+    got = run_checked_job(loss, *arrays)
     assert got.dtype == np.float32 and got.shape == np.shape(want)
     np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-7)
 
@@ -51,10 +51,10 @@ def test_vectors(loss, arrays, want):
 def test_sparse_cross_entropy():
     p, labels = np.float32([[0.2, 0.5, 0.3], [0.9, 0.1, 0.0]]), np.array([1, 0], np.int32)
     want = -np.log(np.float32([0.5, 0.9]))
-    np.testing.assert_allclose(both(nn.sparse_cross_entropy, labels, p), want, rtol=1e-6)
-    np.testing.assert_allclose(both(nn.sparse_cross_entropy, labels[:, None], p), want, rtol=1e-6)
+    np.testing.assert_allclose(run_checked_job(nn.sparse_cross_entropy, labels, p), want, rtol=1e-6)
+    np.testing.assert_allclose(run_checked_job(nn.sparse_cross_entropy, labels[:, None], p), want, rtol=1e-6)
     # -log(1e-20), not infinity
-    assert 46 < both(nn.sparse_cross_entropy, np.array([1, 2]), p)[1] < 47
+    assert 46 < run_checked_job(nn.sparse_cross_entropy, np.array([1, 2]), p)[1] < 47
     weights, (g,) = gradients(lambda x, i: nn.sparse_cross_entropy(i, x), p, labels)
     np.testing.assert_allclose(g, -np.eye(3)[labels] * (weights / [0.5, 0.9])[:, None], rtol=1e-5)
     with refused(TypeError, "order of the arguments"):
@@ -67,15 +67,15 @@ def test_sparse_cross_entropy():
 
 def test_the_distributed_loss_equals_the_local_one():
     logits, labels = f32(4, 5), np.array([1, 0, 4, 2])
-    np.testing.assert_array_equal(both(nn.distributed_sparse_softmax_cross_entropy_with_logits, labels,
-                                       logits),
-                                  both(nn.sparse_softmax_cross_entropy_with_logits, labels, logits))
+    np.testing.assert_array_equal(run_checked_job(nn.distributed_sparse_softmax_cross_entropy_with_logits, labels,
+                                                  logits),
+                                  run_checked_job(nn.sparse_softmax_cross_entropy_with_logits, labels, logits))
 
 
 # --- against PyTorch, gradients included
 # -----------------------------------------------------------------------------
 
-def agree(f, g, *arrays, learn=None, rtol=2e-5):
+def assert_same_as_torch(f, g, *arrays, learn=None, rtol=2e-5):
     """Assert that f (flowedu) and g (PyTorch) have the same values, and the same gradients for the arrays
     numbered in `learn`.
     """
@@ -83,7 +83,7 @@ def agree(f, g, *arrays, learn=None, rtol=2e-5):
     learn = [i for i, a in enumerate(arrays) if a.dtype.kind == "f"] if learn is None else learn
     ts = [torch.tensor(a, requires_grad=i in learn) for i, a in enumerate(arrays)]
     y = g(*ts)
-    got = both(f, *arrays)
+    got = run_checked_job(f, *arrays)
     np.testing.assert_allclose(got, y.detach().numpy().reshape(got.shape), rtol=rtol, atol=1e-6)
     weights, found = gradients(f, *arrays, learn=learn)
     weighted(torch.tensor(weights.reshape(y.shape)), y).backward()
@@ -101,23 +101,23 @@ ZEROS_AND_ONES = (f32(4, 3, seed=4) > 0).astype(np.float32)
 def test_losses_agree_with_pytorch(reduction):
     F = pytest.importorskip("torch.nn.functional")
     r = dict(reduction=reduction)
-    agree(lambda a, b: nn.L1Loss(a, b, **r), lambda a, b: F.l1_loss(a, b, **r), A, B)
-    agree(lambda a, b: nn.MSELoss(a, b, **r), lambda a, b: F.mse_loss(a, b, **r), A, B)
-    agree(lambda p, t, w: nn.BCELoss(p, t, w, **r), lambda p, t, w: F.binary_cross_entropy(p, t, w, **r),
-          unit(4, 3), ZEROS_AND_ONES, WEIGHT, learn=[0])
-    agree(lambda p, t: nn.BCELoss(p, t, **r), lambda p, t: F.binary_cross_entropy(p, t, **r), unit(4, 3),
-          WEIGHT, learn=[0])
-    agree(lambda x, t, w, v: nn.BCEWithLogitsLoss(x, t, w, v, **r),
-          lambda x, t, w, v: F.binary_cross_entropy_with_logits(x, t, w, pos_weight=v, **r),
-          A * 40, WEIGHT, unit(4, 3), unit(3), learn=[0])
-    agree(lambda x, t: nn.BCEWithLogitsLoss(x, t, **r),
-          lambda x, t: F.binary_cross_entropy_with_logits(x, t, **r), A * 40, ZEROS_AND_ONES)
+    assert_same_as_torch(lambda a, b: nn.L1Loss(a, b, **r), lambda a, b: F.l1_loss(a, b, **r), A, B)
+    assert_same_as_torch(lambda a, b: nn.MSELoss(a, b, **r), lambda a, b: F.mse_loss(a, b, **r), A, B)
+    assert_same_as_torch(lambda p, t, w: nn.BCELoss(p, t, w, **r), lambda p, t, w: F.binary_cross_entropy(p, t, w, **r),
+                         unit(4, 3), ZEROS_AND_ONES, WEIGHT, learn=[0])
+    assert_same_as_torch(lambda p, t: nn.BCELoss(p, t, **r), lambda p, t: F.binary_cross_entropy(p, t, **r), unit(4, 3),
+                         WEIGHT, learn=[0])
+    assert_same_as_torch(lambda x, t, w, v: nn.BCEWithLogitsLoss(x, t, w, v, **r),
+                         lambda x, t, w, v: F.binary_cross_entropy_with_logits(x, t, w, pos_weight=v, **r),
+                         A * 40, WEIGHT, unit(4, 3), unit(3), learn=[0])
+    assert_same_as_torch(lambda x, t: nn.BCEWithLogitsLoss(x, t, **r),
+                         lambda x, t: F.binary_cross_entropy_with_logits(x, t, **r), A * 40, ZEROS_AND_ONES)
     for log_target in (False, True):
-        agree(lambda x, t, log=log_target: nn.KLDivLoss(x, t, log, **r),
-              lambda x, t, log=log_target: F.kl_div(x, t, log_target=log, **r), A, WEIGHT)
-    agree(lambda a, b, t: nn.MarginRankingLoss(a, b, t, 0.3, **r),
-          lambda a, b, t: F.margin_ranking_loss(a, b, t, margin=0.3, **r), A, B, ZEROS_AND_ONES * 2 - 1,
-          learn=[0, 1])
+        assert_same_as_torch(lambda x, t, log=log_target: nn.KLDivLoss(x, t, log, **r),
+                             lambda x, t, log=log_target: F.kl_div(x, t, log_target=log, **r), A, WEIGHT)
+    assert_same_as_torch(lambda a, b, t: nn.MarginRankingLoss(a, b, t, 0.3, **r),
+                         lambda a, b, t: F.margin_ranking_loss(a, b, t, margin=0.3, **r), A, B, ZEROS_AND_ONES * 2 - 1,
+                         learn=[0, 1])
 
 
 @pytest.mark.peer
@@ -125,16 +125,16 @@ def test_losses_agree_with_pytorch(reduction):
 def test_triplet_loss_agrees_with_pytorch(p, swap):
     F = pytest.importorskip("torch.nn.functional")
     r = dict(reduction="none", p=p, swap=swap, margin=0.7)
-    agree(lambda a, b, c: nn.TripletMarginLoss(a, b, c, **r),
-          lambda a, b, c: F.triplet_margin_loss(a, b, c, **r), A, B, C)
+    assert_same_as_torch(lambda a, b, c: nn.TripletMarginLoss(a, b, c, **r),
+                         lambda a, b, c: F.triplet_margin_loss(a, b, c, **r), A, B, C)
 
 
 @pytest.mark.peer
 @pytest.mark.parametrize("beta", [0, 0.5, 1.0, 3.0])
 def test_smooth_l1_agrees_with_pytorch(beta):
     F = pytest.importorskip("torch.nn.functional")
-    agree(lambda a, b: flow.smooth_l1_loss(a, b, beta),
-          lambda a, b: F.smooth_l1_loss(a, b, reduction="none", beta=beta), A, B)
+    assert_same_as_torch(lambda a, b: flow.smooth_l1_loss(a, b, beta),
+                         lambda a, b: F.smooth_l1_loss(a, b, reduction="none", beta=beta), A, B)
 
 
 # --- losses without a PyTorch counterpart
@@ -142,18 +142,18 @@ def test_smooth_l1_agrees_with_pytorch(beta):
 
 def test_edge_cases_of_losses():
     p, t = np.float32([[0, 1, 0, 1]]), np.float32([[0, 1, 1, 0]])
-    np.testing.assert_array_equal(both(lambda a, b: nn.BCELoss(a, b, reduction="none"), p, t),
+    np.testing.assert_array_equal(run_checked_job(lambda a, b: nn.BCELoss(a, b, reduction="none"), p, t),
                                   [[0, 0, np.inf, np.inf]])
     x = np.float32([[1e4, -1e4, 1e4, -1e4]])
-    np.testing.assert_array_equal(both(lambda a, b: nn.BCEWithLogitsLoss(a, b, reduction="none"), x, t),
+    np.testing.assert_array_equal(run_checked_job(lambda a, b: nn.BCEWithLogitsLoss(a, b, reduction="none"), x, t),
                                   [[1e4, 1e4, 0, 0]])
     near = lambda p: lambda a, b, c: nn.TripletMarginLoss(a, b, c, p=p, reduction="none")
     want = np.maximum(np.abs(A - B + 1e-6).max(1) - np.abs(A - C + 1e-6).max(1) + 1, 0)
-    np.testing.assert_allclose(both(near(float("inf")), A, B, C), want, rtol=1e-5)
+    np.testing.assert_allclose(run_checked_job(near(float("inf")), A, B, C), want, rtol=1e-5)
     # OneFlow 0.4 rounds: nan for targets below -1.5
     for target in (-1.7, -0.3, 0.0):
         _, (g, _) = gradients(nn.KLDivLoss, A, A * 0 + np.float32(target))
-        assert not both(nn.KLDivLoss, A, A * 0 + np.float32(target)) and not g.any()
+        assert not run_checked_job(nn.KLDivLoss, A, A * 0 + np.float32(target)) and not g.any()
 
 
 def margins(x, labels, m1, m2, m3):
@@ -168,13 +168,13 @@ def margins(x, labels, m1, m2, m3):
 def test_combined_margin_loss(m, dtype):
     x, labels = (unit(5, 4) * 2 - 1).astype(np.float32), np.array([0, 3, 1, 1, 2], dtype)
     f = lambda a, i: flow.combined_margin_loss(a, i, *m)
-    np.testing.assert_allclose(both(f, x, labels), margins(x, labels, *m), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(run_checked_job(f, x, labels), margins(x, labels, *m), rtol=1e-5, atol=1e-6)
     weights, (g,) = gradients(f, x, labels)
     h = 1e-6
     slope = (margins(x.astype(np.float64) + h, labels, *m) - margins(x.astype(np.float64) - h, labels,
                                                                      *m)) / (2 * h)
     np.testing.assert_allclose(g, slope * weights, rtol=1e-3, atol=1e-5)
-    top = both(f, np.float32([[1, 1, -1, -1]]), np.array([1]))
+    top = run_checked_job(f, np.float32([[1, 1, -1, -1]]), np.array([1]))
     assert np.isfinite(top).all()
     with refused(RuntimeError, "out of range: 4"):
         f(flow.tensor(x), flow.tensor(labels + 1))
@@ -193,9 +193,9 @@ LABELS, FIVE, THREE = np.int32([[1, 2, 2], [1, 2, 2]]), np.int32([5, 5]), np.int
 
 
 def test_ctc_vector_of_oneflow():
-    got = both(lambda *a: flow.ctc_loss(*a, blank=0, reduction="none"), LOG_PROBS, LABELS, FIVE, THREE)
+    got = run_checked_job(lambda *a: flow.ctc_loss(*a, blank=0, reduction="none"), LOG_PROBS, LABELS, FIVE, THREE)
     np.testing.assert_allclose(got, [3.918017, 2.907672], rtol=1e-6)
-    got = both(flow.ctc_loss, LOG_PROBS, LABELS, FIVE, THREE)
+    got = run_checked_job(flow.ctc_loss, LOG_PROBS, LABELS, FIVE, THREE)
     np.testing.assert_allclose(got, [(3.918017 + 2.907672) / 6], rtol=1e-6)
 
 
@@ -223,10 +223,10 @@ def test_ctc_is_the_sum_over_all_alignments(data):
     lengths, counts = rng.integers(0, steps + 1, batch), rng.integers(0, longest + 1, batch)
     want = np.array([paths(x[:n, i].astype(np.float64), targets[i, :c], blank)
                      for i, (n, c) in enumerate(zip(lengths, counts))])
-    got = both(lambda *a: flow.ctc_loss(*a, blank=blank, reduction="none"), x, targets, lengths, counts)
+    got = run_checked_job(lambda *a: flow.ctc_loss(*a, blank=blank, reduction="none"), x, targets, lengths, counts)
     np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
-    got = both(lambda *a: flow.ctc_loss(*a, blank=blank, reduction="sum", zero_infinity=True), x, targets,
-               lengths, counts)
+    got = run_checked_job(lambda *a: flow.ctc_loss(*a, blank=blank, reduction="sum", zero_infinity=True), x, targets,
+                          lengths, counts)
     np.testing.assert_allclose(got, [want[np.isfinite(want)].sum()], rtol=1e-5, atol=1e-5)
 
 
@@ -240,17 +240,17 @@ def test_ctc_agrees_with_pytorch(reduction, dtype):
     targets = rng.integers(1, 8, (4, 9)).astype(np.int32)
     targets[:, 1] = targets[:, 0]                                  # repeats need a blank between them
     lengths, counts = np.int32([30, 25, 12, 20]), np.int32([9, 5, 0, 7])
-    agree(lambda x, t, n, c: flow.ctc_loss(nn.logsoftmax(x), t, n, c, reduction=reduction),
-          lambda x, t, n, c: F.ctc_loss(x.log_softmax(2), t.long(), n.long(), c.long(), reduction=reduction),
-          x, targets, lengths, counts)
+    assert_same_as_torch(lambda x, t, n, c: flow.ctc_loss(nn.logsoftmax(x), t, n, c, reduction=reduction),
+                         lambda x, t, n, c: F.ctc_loss(x.log_softmax(2), t.long(), n.long(), c.long(), reduction=reduction),
+                         x, targets, lengths, counts)
 
 
 def test_ctc_without_an_alignment():
     x = f32(2, 3, 4)
     args = np.int32([[1, 1], [1, 2], [3, 1]]), np.int32([2, 2, 0]), np.int32([2, 2, 1])
     f = lambda zero: lambda *a: flow.ctc_loss(*a, reduction="none", zero_infinity=zero)
-    assert np.isinf(both(f(False), x, *args)).tolist() == [True, False, True]
-    assert (both(f(True), x, *args) == 0).tolist() == [True, False, True]
+    assert np.isinf(run_checked_job(f(False), x, *args)).tolist() == [True, False, True]
+    assert (run_checked_job(f(True), x, *args) == 0).tolist() == [True, False, True]
     for zero in (False, True):
         _, (g,) = gradients(f(zero), x, *args)
         assert np.isfinite(g).all() and not g[:, [0, 2]].any() and g[:, 1].any()
@@ -268,7 +268,7 @@ def test_ctc_ignores_elements_beyond_the_lengths():
     labels, fewer = LABELS.copy(), np.int32([2, 1])
     want = flow.ctc_loss(*map(flow.tensor, (LOG_PROBS, labels, FIVE, fewer))).numpy()
     labels[0, 2], labels[1, 1:] = -1, 99
-    np.testing.assert_array_equal(both(flow.ctc_loss, LOG_PROBS, labels, FIVE, fewer), want)
+    np.testing.assert_array_equal(run_checked_job(flow.ctc_loss, LOG_PROBS, labels, FIVE, fewer), want)
 
 
 def test_ctc_training_converges():

@@ -25,7 +25,7 @@ sys.meta_path.insert(0, Nothing_else())
 """
 
 
-def run(code: str) -> subprocess.CompletedProcess:
+def run_python(code: str) -> subprocess.CompletedProcess:
     return subprocess.run([sys.executable, "-c", ALONE + code], capture_output=True, encoding="utf-8",
                           timeout=HANGS)
 
@@ -39,17 +39,17 @@ def section(text: str) -> list[tuple[str, str]]:
 
 def test_the_first_page_runs_with_only_the_ops():
     (code, promised), = section(PAGE.read_text(encoding="utf-8"))
-    done = run(code)
+    done = run_python(code)
     assert done.returncode == 0 and done.stdout == promised, done.stderr
 
 
 def test_without_an_interpreter_the_error_names_it():
-    done = run("from flowedu.core.ops.plain import plain\nplain([1.0]) * plain([2.0])")
+    done = run_python("from flowedu.core.ops.plain import plain\nplain([1.0]) * plain([2.0])")
     assert "no interpreter runs calls" in done.stderr and "import flowedu.core.eager" in done.stderr
 
 
 def test_other_modules_are_not_importable():
-    assert "not a part of it: flowedu.core.eager" in run("import flowedu.core.eager").stderr
+    assert "not a part of it: flowedu.core.eager" in run_python("import flowedu.core.eager").stderr
 
 
 GRADIENTS = """
@@ -87,5 +87,5 @@ assert tried > 30, tried
 
 
 def test_gradients_equal_the_formulas():
-    done = run(GRADIENTS)
+    done = run_python(GRADIENTS)
     assert done.returncode == 0, done.stderr

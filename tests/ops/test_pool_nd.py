@@ -1,25 +1,21 @@
 """Pooling over one and three axes against explicit windows in NumPy (padding as NaN) and PyTorch's gradients,
 eagerly and as jobs.
 """
+import functools
+
 import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import flowedu as flow
-from common import f32, fresh_session, refused, run  # noqa: F401
+from common import f32, fresh_session, refused, run, run_eagerly_and_as_job  # noqa: F401
 
 nn = flow.nn
+run_both_ways = functools.partial(run_eagerly_and_as_job, tolerance=1e-6)
 POOL = {("max", 1): nn.max_pool1d, ("avg", 1): nn.avg_pool1d, ("max", 3): nn.max_pool3d,
         ("avg", 3): nn.avg_pool3d}
 FIRST, LAST = {1: "NCW", 3: "NCDHW"}, {1: "NWC", 3: "NDHWC"}
-
-
-def both(f, *arrays):
-    """Return the result of f, after checking that it is the same eagerly and as a job."""
-    eager = f(*map(flow.tensor, arrays)).numpy()
-    np.testing.assert_allclose(run(f, *arrays), eager, rtol=1e-6, atol=1e-6)
-    return eager
 
 
 def pads(mode, size, k, stride):
@@ -64,7 +60,7 @@ def test_pooling(drawn, turned):
     padding = mode if isinstance(mode, str) else [0, *mode, 0] if turned else [0, (0, 0), *mode]
     fed, layout = (np.moveaxis(x, 1, -1), LAST[axes]) if turned else (x, FIRST[axes])
     for kind, numpy in (("max", np.nanmax), ("avg", np.nanmean)):
-        got = both(lambda t, f=POOL[kind, axes]: f(t, ksize, list(strides), padding, layout), fed)
+        got = run_both_ways(lambda t, f=POOL[kind, axes]: f(t, ksize, list(strides), padding, layout), fed)
         want = numpy(view, tuple(range(2 + axes, 2 + 2 * axes)))
         np.testing.assert_allclose(np.moveaxis(got, -1, 1) if turned else got, want, rtol=1e-12, atol=1e-12)
 
@@ -126,10 +122,10 @@ def test_vectors():
     x = np.arange(1, 4, dtype=np.float32).reshape(1, 1, 3)
     for f, mode, want in ((nn.max_pool1d, "SAME", [1, 3]), (nn.max_pool1d, "SAME_UPPER", [2, 3]),
                           (nn.avg_pool1d, "same", [1, 2.5]), (nn.avg_pool1d, "SAME_UPPER", [1.5, 3])):
-        assert both(lambda t, f=f, m=mode: f(t, 2, 2, m), x).ravel().tolist() == want
+        assert run_both_ways(lambda t, f=f, m=mode: f(t, 2, 2, m), x).ravel().tolist() == want
     cube = np.ones((1, 1, 3, 3, 3), np.float32)
-    np.testing.assert_allclose(both(lambda t: nn.avg_pool3d(t, 3, 1, "SAME"), cube), cube, rtol=1e-6)
-    assert both(lambda t: nn.max_pool3d(t - 100, 3, 1, "SAME"), cube).max() == -99, "padding never wins"
+    np.testing.assert_allclose(run_both_ways(lambda t: nn.avg_pool3d(t, 3, 1, "SAME"), cube), cube, rtol=1e-6)
+    assert run_both_ways(lambda t: nn.max_pool3d(t - 100, 3, 1, "SAME"), cube).max() == -99, "padding never wins"
 
 
 def test_nan_counts_as_the_largest():
@@ -142,9 +138,9 @@ def test_nan_counts_as_the_largest():
 def test_ceil_mode_counts_padding_only_if_explicit():
     x = f32(1, 2, 3, 3, 3)
     zero = [0] * 5
-    assert both(lambda t: nn.max_pool3d(t, 2, 2, zero, ceil_mode=True), x).shape == (1, 2, 2, 2, 2)
-    assert both(lambda t: nn.max_pool3d(t, 2, 2, zero), x).shape == (1, 2, 1, 1, 1)
-    assert both(lambda t: nn.max_pool3d(t, 2, 2, "VALID", ceil_mode=True), x).shape == (1, 2, 1, 1, 1)
+    assert run_both_ways(lambda t: nn.max_pool3d(t, 2, 2, zero, ceil_mode=True), x).shape == (1, 2, 2, 2, 2)
+    assert run_both_ways(lambda t: nn.max_pool3d(t, 2, 2, zero), x).shape == (1, 2, 1, 1, 1)
+    assert run_both_ways(lambda t: nn.max_pool3d(t, 2, 2, "VALID", ceil_mode=True), x).shape == (1, 2, 1, 1, 1)
 
 
 @pytest.mark.parametrize("key", POOL)

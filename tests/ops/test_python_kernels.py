@@ -10,7 +10,7 @@ import pytest
 
 import flowedu as flow
 from common import HANGS, constant_rate, f32, fresh_session, job, refused, run  # noqa: F401
-from custom_ops import affine, cube, own_registry, tensors  # noqa: F401
+from custom_ops import affine, cube, make_tensors, own_registry  # noqa: F401
 from flowedu.core.ops.define import REGISTRY
 from flowedu.errors import ArgumentError, DTypeError, KernelError, ShapeError, UnsupportedError
 from flowedu.ops.custom.record import CUSTOM
@@ -57,7 +57,7 @@ def test_exceptions_reach_the_caller(when, threads):
         assert "of job job, made at test_python_kernels.py:" in caught.value.__notes__[0]
         assert caught.traceback[-1].name == when
         np.testing.assert_array_equal(flow.get_all_variables()["w"].numpy(), np.ones((300, 300)))
-    t, = tensors(x)
+    t, = make_tensors(x)
     with pytest.raises(Boom) as caught:
         op(t).sum().backward()
     assert f"in op failing{'_grad' * (when == 'backward')}, called at test_python_kernels.py:" in caught.value.__notes__[0]
@@ -86,7 +86,7 @@ def test_the_result_of_backward_is_checked():
             (lambda dy: dy, ShapeError, ("backward returned 1 arrays", "2: dx, dw")),
             (lambda dy: (dy, dy, dy), ShapeError, ("backward returned 3 arrays", "2: dx, dw"))]:
         op = flow.custom_op("wrong", lambda x, w: x * w, result, replace=True)
-        x, w = tensors(np.ones((2, 3)), np.ones((2, 3)))
+        x, w = make_tensors(np.ones((2, 3)), np.ones((2, 3)))
         with refused(error, "wrong: ", *words):
             op(x, w).sum().backward()
 
@@ -280,7 +280,7 @@ def test_python_kernels_leak_nothing():
     def rounds(n):
         for _ in range(n):
             train(x)
-            ts = tensors(x, w, b)
+            ts = make_tensors(x, w, b)
             op(*ts).sum().backward()
             with pytest.raises(Boom):
                 bad(ts[0])

@@ -64,7 +64,7 @@ def both_step(one, two, rng, skip=()):
     one.step()
 
 
-def agree(one, two, rtol=1e-10):
+def assert_same_parameters(one, two, rtol=1e-10):
     rtol = max(rtol, 1e-6) if type(one).__name__ in SINGLE else rtol
     for i, (mine, theirs) in enumerate(zip(one.param_groups, two.groups)):
         for j, (p, a) in enumerate(zip(mine["params"], theirs["params"])):
@@ -83,7 +83,7 @@ def test_six_steps(case):
     rng = np.random.default_rng(1)
     for _ in range(6):
         both_step(one, two, rng)
-    agree(one, two)
+    assert_same_parameters(one, two)
 
 
 @pytest.mark.parametrize("name", FORMULAS)
@@ -92,7 +92,7 @@ def test_single_precision(name):
     rng = np.random.default_rng(2)
     for _ in range(4):
         both_step(one, two, rng)
-    agree(one, two, 2e-5)
+    assert_same_parameters(one, two, 2e-5)
 
 
 @pytest.mark.parametrize("name", FORMULAS)
@@ -111,7 +111,7 @@ def test_groups_changed_options_and_missing_gradients(name):
                 o[1].update(decay(name, 0.5))
                 o[2]["maximize"] = False
         both_step(one, two, rng, skip={(0, 1), (3, 0)} if step in (0, 3) else ())
-    agree(one, two)
+    assert_same_parameters(one, two)
 
 
 @pytest.mark.parametrize("name", FORMULAS)
@@ -133,7 +133,7 @@ def test_a_loaded_state_continues_with_the_formula(name, tmp_path):
             else steps["step"] == 3)
     for _ in range(3):
         both_step(again, two, rng)
-    agree(again, two)
+    assert_same_parameters(again, two)
 
 
 @pytest.mark.parametrize("kind", [1.0, 2.0, float("inf")])

@@ -24,7 +24,7 @@ def valley(m, p):
     return (1 - x) ** 2 + 10 * (y - x * x) ** 2 + (p[1] - x) ** 4
 
 
-def trained(m, cls, t, loss=valley, steps=6, after=None, **options):
+def minimize_loss(m, cls, t, loss=valley, steps=6, after=None, **options):
     p = [m.nn.Parameter(t(np.array([-1.5, 2.0]))), m.nn.Parameter(t(np.array(0.7)))]
     opt, losses = cls(p, **options), []
 
@@ -43,8 +43,8 @@ def trained(m, cls, t, loss=valley, steps=6, after=None, **options):
 
 @pytest.mark.parametrize("history", [2, 100])
 def test_lbfgs_minimizes_rosenbrocks_function(history):
-    losses, (x, z), opt = trained(flow, flow.optim.LBFGS, flow.tensor, steps=12, max_iter=15,
-                                  history_size=history, line_search_fn="strong_wolfe")
+    losses, (x, z), opt = minimize_loss(flow, flow.optim.LBFGS, flow.tensor, steps=12, max_iter=15,
+                                        history_size=history, line_search_fn="strong_wolfe")
     np.testing.assert_allclose([*x, z], 1, atol=1e-2)
     # Both are within 1e-2 of the minimum, where the function is about 500 * (x * x - z) ** 2.
     assert losses[0] > 1 > losses[-1]
@@ -95,10 +95,10 @@ def test_a_copy_continues_from_the_state(search):
         other.load_state_dict(copy.deepcopy(opt.state_dict()))
         return other if k == 1 else opt
 
-    plain = trained(flow, flow.optim.LBFGS, flow.tensor, lr=0.3, max_iter=3, line_search_fn=search)
-    # the closure of `trained` clears gradients by its first optimizer, which has the same parameters
-    again = trained(flow, flow.optim.LBFGS, flow.tensor, lr=0.3, max_iter=3, line_search_fn=search,
-                    after=reloaded)
+    plain = minimize_loss(flow, flow.optim.LBFGS, flow.tensor, lr=0.3, max_iter=3, line_search_fn=search)
+    # the closure of `minimize_loss` clears gradients by its first optimizer, which has the same parameters
+    again = minimize_loss(flow, flow.optim.LBFGS, flow.tensor, lr=0.3, max_iter=3, line_search_fn=search,
+                          after=reloaded)
     assert plain[0] == again[0]
 
 
@@ -115,7 +115,7 @@ def test_invalid_arguments_are_refused():
         opt.update_of(opt.param_groups[0])
     with refused(ValueError, "does not fit"):
         flow.optim.LBFGS(p).load_state_dict(flow.optim.LBFGS(p[:1]).state_dict())
-    assert inf > trained(flow, flow.optim.LBFGS, flow.tensor, max_iter=0)[0][0]
+    assert inf > minimize_loss(flow, flow.optim.LBFGS, flow.tensor, max_iter=0)[0][0]
 
 
 @pytest.mark.torch
@@ -127,9 +127,9 @@ def test_results_equal_pytorchs(search, options):
     torch = pytest.importorskip("torch")
     with mock.enable("torch"):
         under_its_name = importlib.import_module("torch.optim").LBFGS
-    want = trained(torch, torch.optim.LBFGS, torch.tensor, line_search_fn=search, **options)
+    want = minimize_loss(torch, torch.optim.LBFGS, torch.tensor, line_search_fn=search, **options)
     for cls in (flow.optim.LBFGS, under_its_name):
-        got = trained(flow, cls, flow.tensor, line_search_fn=search, **options)
+        got = minimize_loss(flow, cls, flow.tensor, line_search_fn=search, **options)
         np.testing.assert_allclose(got[0], want[0], rtol=1e-6)
         for a, b in zip(got[1], want[1]):
             np.testing.assert_allclose(a, b, rtol=1e-6)

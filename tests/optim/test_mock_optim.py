@@ -53,14 +53,14 @@ SHAPES, STEPS = [(3, 2), (4,), ()], 20
 # --- signatures
 # ------------------------------------------------------------------------------------------------------
 
-def parameters(f):
+def signature_of(f):
     return {n: (p.kind, p.default) for n, p in inspect.signature(f).parameters.items()}
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_arguments_of_optimizers_equal_pytorchs(name):
-    assert list(parameters(getattr(OURS, name)).items()) == list(parameters(getattr(torch.optim,
-                                                                                    name)).items())
+    assert list(signature_of(getattr(OURS, name)).items()) == list(signature_of(getattr(torch.optim,
+                                                                                        name)).items())
 
 
 def test_every_existing_optimizer_is_tested():
@@ -218,7 +218,7 @@ def test_training_is_equal_in_rare_cases(name, options):
         two.same()
 
 
-def trained(optimizer, p, steps=3):
+def take_steps(optimizer, p, steps=3):
     for i in range(steps):
         p.grad = flow.full((2,), 1.0 + i)
         optimizer.step()
@@ -233,10 +233,10 @@ def test_a_first_gradient_in_step_4_counts_as_step_1():
     """PyTorch's recipe for unfreezing a layer: its bias correction is that of step 1, 2, ..."""
     w, late = one(), flow.ones(1, requires_grad=True)
     optimizer = OURS.Adam([w, late], lr=0.1)
-    trained(optimizer, w)
+    take_steps(optimizer, w)
     for _ in range(2):
         late.grad = flow.ones(1)
-        trained(optimizer, w, 1)
+        take_steps(optimizer, w, 1)
     np.testing.assert_allclose(late.numpy(), [0.8], atol=1e-6)
     assert [float(optimizer.state[p]["step"]) for p in (w, late)] == [5, 2]
 
@@ -245,13 +245,13 @@ def test_a_first_gradient_in_step_4_counts_as_step_1():
 def test_copied_and_pickled_optimizers_continue_equally(name):
     p = one()
     optimizer = getattr(OURS, name)([p])
-    trained(optimizer, p)
+    take_steps(optimizer, p)
     for other in (copy.deepcopy(optimizer), pickle.loads(pickle.dumps(optimizer))):
         q, = other.param_groups[0]["params"]
         r = one()
         fresh = getattr(OURS, name)([r])
-        trained(fresh, r)
-        np.testing.assert_array_equal(trained(other, q), trained(fresh, r))
+        take_steps(fresh, r)
+        np.testing.assert_array_equal(take_steps(other, q), take_steps(fresh, r))
 
 
 @pytest.mark.parametrize("name", ["SGD", "Adam", "AdamW", "Adagrad", "Adadelta"])
@@ -259,11 +259,11 @@ def test_a_state_saved_by_flow_optim_continues(name):
     options = {"momentum": 0.9} if name == "SGD" else {}
     p, q = one(), one()
     before = getattr(flow.optim, name)([p], **options)
-    trained(before, p)
+    take_steps(before, p)
     after = getattr(OURS, name)([q], **options)
     q.data.copy_(p.data)
     after.load_state_dict(before.state_dict())
-    np.testing.assert_allclose(trained(after, q), trained(before, p), rtol=1e-6)
+    np.testing.assert_allclose(take_steps(after, q), take_steps(before, p), rtol=1e-6)
 
 
 def test_a_custom_optimizer():
@@ -284,7 +284,7 @@ def test_a_custom_optimizer():
     p = one()
     optimizer = Own([("w", p)], 0.5)
     start = p.numpy().copy()
-    np.testing.assert_allclose(trained(optimizer, p), start - 0.5 * (1 + 2 / 2 + 3 / 3), rtol=1e-6)
+    np.testing.assert_allclose(take_steps(optimizer, p), start - 0.5 * (1 + 2 / 2 + 3 / 3), rtol=1e-6)
     saved = optimizer.state_dict()
     assert saved == {"state": {0: {"step": 3}}, "param_groups": [{"rate": 0.5, "params": [0],
                                                                   "param_names": ["w"]}]}
@@ -295,7 +295,7 @@ def test_a_custom_optimizer():
     assert isinstance(flow.optim.SGD([one()]), OURS.Optimizer) and not isinstance(3, OURS.Optimizer)
 
 
-def in_a_graph(make, steps=3):
+def train_layer_in_graph(make, steps=3):
     layer = flow.nn.Linear(2, 1, bias=False)
     layer.weight.data.fill_(0.5)
     optimizer, x = make(layer.parameters()), flow.tensor([[1.0, 2.0]])
@@ -335,7 +335,7 @@ def test_a_graph_trains_equally(name):
         optimizer = getattr(OURS, name)(params, lr=0.01)
         return optimizer, SCHEDULES.StepLR(optimizer, 2)
 
-    np.testing.assert_allclose(in_a_graph(make), by_hand(make), rtol=1e-6)
+    np.testing.assert_allclose(train_layer_in_graph(make), by_hand(make), rtol=1e-6)
 
 
 @pytest.mark.parametrize(("name", "options"), [("RMSprop", {}), ("Adamax", {}), ("NAdam", {}), ("RAdam", {}),
@@ -343,13 +343,13 @@ def test_a_graph_trains_equally(name):
                                                ("ASGD", {}), ("SGD", {"momentum": 0.9, "dampening": 0.1})])
 def test_a_graph_refuses_optimizers_without_a_rule(name, options):
     with pytest.raises(UnsupportedError, match=f"(?s)optim.{name}.*not in an nn.Graph.*fix:"):
-        in_a_graph(lambda params: (getattr(OURS, name)(params, lr=0.01, **options),))
+        train_layer_in_graph(lambda params: (getattr(OURS, name)(params, lr=0.01, **options),))
 
 
 def test_an_incompatible_state_changes_nothing():
     p = one()
     optimizer = OURS.Adam([p])
-    trained(optimizer, p)
+    take_steps(optimizer, p)
     for wrong in ({}, {"state": {}, "param_groups": []}, {"state": {}, "param_groups": [{"params": [0, 1]}]},
                   {"state": {0: {"sum": flow.ones(2)}}, "param_groups": [{"params": [0], "lr": 3.0}]},
                   {"state": {}, "param_groups": [{"params": [0], "lr": -1.0}]}):

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from test_mock_optim import OURS as OPTIM
-from test_mock_optim import parameters
+from test_mock_optim import signature_of
 
 import flowedu as flow
 from flowedu import mock
@@ -54,10 +54,10 @@ FIT = {"LambdaLR", *CYCLES, "CosineAnnealingLR", "CosineAnnealingWarmRestarts", 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_arguments_of_schedules_equal_pytorchs(name):
     """The last argument is that of PyTorch up to 2.6, verbose."""
-    ours = [(n, p) for n, p in parameters(getattr(OURS, name)).items() if n != "verbose"]
-    assert ours == list(parameters(getattr(THEIRS, name)).items())
-    assert [*parameters(getattr(OURS, name))][-1] == ("optimizer" if name == "ChainedScheduler"
-                                                      else "verbose")
+    ours = [(n, p) for n, p in signature_of(getattr(OURS, name)).items() if n != "verbose"]
+    assert ours == list(signature_of(getattr(THEIRS, name)).items())
+    assert [*signature_of(getattr(OURS, name))][-1] == ("optimizer" if name == "ChainedScheduler"
+                                                        else "verbose")
 
 
 class Both:

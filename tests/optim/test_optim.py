@@ -17,7 +17,7 @@ def parameter(*shape, seed=0):
     return flow.tensor(np.random.default_rng(seed).standard_normal(shape), requires_grad=True)
 
 
-def run(make, steps=5, shape=(4, 3)):
+def run_optimizer(make, steps=5, shape=(4, 3)):
     """Return (parameter after some steps, [gradients], initial value) of an optimizer over one float64
     parameter.
     """
@@ -34,7 +34,7 @@ def run(make, steps=5, shape=(4, 3)):
 # --------------------------------------------------------------------------------------------------------
 
 def test_dampening_holds_from_the_first_step():
-    got, grads, w = run(lambda p: optim.SGD(p, lr=0.1, momentum=0.9, dampening=0.3, weight_decay=0.2))
+    got, grads, w = run_optimizer(lambda p: optim.SGD(p, lr=0.1, momentum=0.9, dampening=0.3, weight_decay=0.2))
     b = np.zeros_like(w)
     for g in grads:
         b = 0.9 * b + 0.7 * (g + 0.2 * w)
@@ -44,8 +44,8 @@ def test_dampening_holds_from_the_first_step():
 
 @pytest.mark.parametrize("centered", [False, True])
 def test_rmsprop_has_eps_under_the_root(centered):
-    got, grads, w = run(lambda p: optim.RMSprop(p, lr=0.1, alpha=0.8, eps=0.3, weight_decay=0.2,
-                                                centered=centered))
+    got, grads, w = run_optimizer(lambda p: optim.RMSprop(p, lr=0.1, alpha=0.8, eps=0.3, weight_decay=0.2,
+                                                          centered=centered))
     v, a = np.zeros_like(w), np.zeros_like(w)
     for g in grads:
         g = g + 0.2 * w
@@ -56,8 +56,8 @@ def test_rmsprop_has_eps_under_the_root(centered):
 
 @pytest.mark.parametrize("amsgrad", [False, True])
 def test_adam_without_bias_correction(amsgrad):
-    got, grads, w = run(lambda p: optim.Adam(p, lr=0.1, betas=(0.6, 0.7), do_bias_correction=False,
-                                             amsgrad=amsgrad))
+    got, grads, w = run_optimizer(lambda p: optim.Adam(p, lr=0.1, betas=(0.6, 0.7), do_bias_correction=False,
+                                                       amsgrad=amsgrad))
     m, v, top = (np.zeros_like(w) for _ in range(3))
     for g in grads:
         m, v = 0.6 * m + 0.4 * g, 0.7 * v + 0.3 * g * g
@@ -69,8 +69,8 @@ def test_adam_without_bias_correction(amsgrad):
 @pytest.mark.parametrize("adam_w_mode", [True, False])
 @pytest.mark.parametrize("correct", [True, False])
 def test_lamb(adam_w_mode, correct):
-    got, grads, w = run(lambda p: optim.LAMB(p, lr=0.1, betas=(0.6, 0.7), eps=1e-3, weight_decay=0.2,
-                                             adam_w_mode=adam_w_mode, do_bias_correction=correct))
+    got, grads, w = run_optimizer(lambda p: optim.LAMB(p, lr=0.1, betas=(0.6, 0.7), eps=1e-3, weight_decay=0.2,
+                                                       adam_w_mode=adam_w_mode, do_bias_correction=correct))
     m, v = np.zeros_like(w), np.zeros_like(w)
     for t, g in enumerate(grads, 1):
         g = g if adam_w_mode else g + 0.2 * w

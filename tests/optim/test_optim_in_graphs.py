@@ -33,7 +33,7 @@ class Model(nn.Module):
         return flow.tanh(x @ self.a + self.b) @ self.c
 
 
-def made(name, options, schedule):
+def make_training_objects(name, options, schedule):
     model = Model()
     clip = {"clip_grad_max_norm": 0.3, "clip_grad_norm_type": 2.0}
     groups = [{"params": [model.a, model.b], **clip}, {"params": [model.c], "lr": 0.02}]
@@ -41,8 +41,8 @@ def made(name, options, schedule):
     return model, optimizer, schedule and schedule(optimizer)
 
 
-def eagerly(name, options, schedule):
-    model, optimizer, rates = made(name, options, schedule)
+def train_eagerly(name, options, schedule):
+    model, optimizer, rates = make_training_objects(name, options, schedule)
     for x, y in zip(X, Y):
         ((model(flow.tensor(x)) - flow.tensor(y)) ** 2).mean().backward()
         with pytest.warns(UserWarning):              # the second group clips nothing
@@ -54,8 +54,8 @@ def eagerly(name, options, schedule):
     return [p.numpy() for p in model.parameters()], optimizer
 
 
-def in_a_graph(name, options, schedule):
-    model, optimizer, rates = made(name, options, schedule)
+def train_in_graph(name, options, schedule):
+    model, optimizer, rates = make_training_objects(name, options, schedule)
 
     class Train(nn.Graph):
         def __init__(self):
@@ -77,8 +77,8 @@ def in_a_graph(name, options, schedule):
 @pytest.mark.parametrize("case", [(n, o, None) for n, o in OPTIMIZERS] + [("Adam", {}, s) for s in SCHEDULES],
                          ids=lambda c: f"{c[0]}-{c[1]}-{SCHEDULES.index(c[2])}")
 def test_graph_and_eager_agree(case):
-    want, optimizer = eagerly(*case)
-    got, graph = in_a_graph(*case)
+    want, optimizer = train_eagerly(*case)
+    got, graph = train_in_graph(*case)
     for a, b in zip(got, want):
         np.testing.assert_allclose(a, b, rtol=2e-6, atol=4e-7)
     states = graph.state_dict()
@@ -89,14 +89,14 @@ def test_graph_and_eager_agree(case):
 
 
 def test_a_metric_schedule_is_refused_in_a_graph():
-    model, optimizer, _ = made("SGD", {}, None)
+    model, optimizer, _ = make_training_objects("SGD", {}, None)
     with pytest.raises(AssertionError, match="ReduceLROnPlateau"):
         nn.Graph().add_optimizer(optimizer, lr_sch=L.ReduceLROnPlateau(optimizer))
 
 
 @pytest.mark.parametrize("call", ["step", "zero_grad"])
 def test_calls_inside_build_are_refused(call):
-    model, optimizer, _ = made("SGD", {}, None)
+    model, optimizer, _ = make_training_objects("SGD", {}, None)
 
     class Bad(nn.Graph):
         def __init__(self):

@@ -113,7 +113,7 @@ TWO = {
 }
 
 
-def check(what: str, call, *args) -> None:
+def assert_result_or_flow_error(what: str, call, *args) -> None:
     print(what, flush=True)
     try:
         result = call(*args)
@@ -140,15 +140,15 @@ def main() -> None:
     limit_memory()
     for name, f in CALLS.items():
         for n in SIZES:
-            check(f"{name}({n})", f, n)
+            assert_result_or_flow_error(f"{name}({n})", f, n)
     for name, f in TWO.items():
         for a in SIZES[:8]:
             for b in SIZES[:8]:
-                check(f"{name}({a}, {b})", f, a, b)
+                assert_result_or_flow_error(f"{name}({a}, {b})", f, a, b)
     for dtype in TYPES:
         for n in (2**60, 2**61, 2**62, 2**62 + 4, 2**63 - 1):
             for k in (1, 2, 4, 8):
-                check(f"zeros({n} / {k}, dtype={dtype})", partial(flow.zeros, dtype=dtype), n // k)
+                assert_result_or_flow_error(f"zeros({n} / {k}, dtype={dtype})", partial(flow.zeros, dtype=dtype), n // k)
     np.testing.assert_array_equal((flow.ones(3) + 1).numpy(), [2, 2, 2])          # the session continues
     print("all", len(CALLS))
 

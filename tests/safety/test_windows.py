@@ -28,7 +28,7 @@ def compare(name, inputs, **attrs):
         np.testing.assert_allclose(g.numpy(), w, rtol=1e-5, atol=1e-5, err_msg=f"{name} {attrs}")
 
 
-def values(rng, *shape):
+def draw_floats(rng, *shape):
     return rng.standard_normal(shape).astype(np.float32)
 
 
@@ -43,8 +43,8 @@ def test_convolutions_with_large_strides_and_dilations(data):
                  dilations=tuple(data.draw(st.integers(1, 3)) if k > 1 else data.draw(steps) for k in kernel))
     out = [(hw[i] + sum(attrs["pads"][2 * i:2 * i + 2]) - (kernel[i] - 1) * attrs["dilations"][i] - 1)
            // attrs["strides"][i] + 1 for i in (0, 1)]
-    x, w, dy = (values(rng, n, 4, *hw), values(rng, 6, 4 // groups, *kernel),
-                values(rng, n, 6, *[max(o, 1) for o in out]))
+    x, w, dy = (draw_floats(rng, n, 4, *hw), draw_floats(rng, 6, 4 // groups, *kernel),
+                draw_floats(rng, n, 6, *[max(o, 1) for o in out]))
     attrs["groups"] = groups
     last = lambda a: np.ascontiguousarray(a.transpose(0, 2, 3, 1))
     compare("conv2d", [x, w], **attrs)
@@ -62,13 +62,13 @@ def test_pools_with_windows_inside_the_padding(data):
     attrs = dict(ksize=tuple(data.draw(st.integers(1, 12)) for _ in "hw"),
                  strides=tuple(data.draw(steps) for _ in "hw"),
                  pads=tuple(data.draw(st.integers(0, 11)) for _ in range(4)))
-    x = values(rng, 2, 2, *hw)
+    x = draw_floats(rng, 2, 2, *hw)
     compare("avg_pool2d", [x], **attrs)
     compare("max_pool2d", [x], **attrs)
     out = [(hw[i] + sum(attrs["pads"][2 * i:2 * i + 2]) - attrs["ksize"][i]) // attrs["strides"][i] + 1
            for i in (0, 1)]
     if min(out) > 0:
-        compare("avg_pool2d_grad", [values(rng, 2, 2, *out)], hw=hw, **attrs)
+        compare("avg_pool2d_grad", [draw_floats(rng, 2, 2, *out)], hw=hw, **attrs)
 
 
 def test_positions_in_the_padding_cost_no_time():

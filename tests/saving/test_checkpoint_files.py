@@ -29,7 +29,7 @@ ARRAYS = st.sampled_from(TYPES).flatmap(
 FLOAT_META = "shape {\n  dim: 2\n  dim: 3\n}\ndata_type: kFloat\n"
 
 
-class refused:
+class raises_file_error:
     """Context manager that expects a complete CheckpointFileError with these words."""
 
     def __init__(self, *words):
@@ -175,13 +175,13 @@ def test_the_oldest_checkpoints_have_no_meta(variable):
     (variable / "meta").unlink()
     b = cf.read(variable)
     assert b.shape is None and b.dtype is None and not b.has_meta_info and "no meta" in repr(b)
-    with refused("This variable does not have meta info"):
+    with raises_file_error("This variable does not have meta info"):
         b.numpy()
     b = cf.FileBackendVariableBlob(variable, dt.float32, (3, 2))
     assert b.numpy().tolist() == [[0, 1], [2, 3], [4, 5]]
-    with refused("24 bytes", "16 bytes"):
+    with raises_file_error("24 bytes", "16 bytes"):
         cf.FileBackendVariableBlob(variable, dt.float32, (2, 2))
-    with refused("both or neither"):
+    with raises_file_error("both or neither"):
         cf.FileBackendVariableBlob(variable, dt.float32)
 
 
@@ -193,7 +193,7 @@ def test_a_file_of_the_wrong_size_is_named_with_both_sizes(tmp_path_factory, siz
     path = tmp_path_factory.mktemp("w")
     (path / "meta").write_text(FLOAT_META, encoding="utf-8")
     (path / "out").write_bytes(bytes(size))
-    with refused(str(path / "out"), "24 bytes", f"{size} bytes", "too short" if size < 24 else "too long"):
+    with raises_file_error(str(path / "out"), "24 bytes", f"{size} bytes", "too short" if size < 24 else "too long"):
         cf.read(path)
 
 
@@ -201,7 +201,7 @@ def test_a_file_changed_after_read_is_noticed_by_numpy(variable):
     b = cf.read(variable)
     for size in (20, 28):
         os.truncate(variable / "out", size)
-        with refused("24 bytes", f"{size} bytes"):
+        with raises_file_error("24 bytes", f"{size} bytes"):
             b.numpy()
 
 
@@ -215,14 +215,14 @@ def test_a_file_changed_after_read_is_noticed_by_numpy(variable):
     "shape {" + " dim: 999999999" * 3 + " } data_type: kFloat", "shape { dim: ٣ } data_type: kFloat"])
 def test_an_invalid_meta_is_refused(variable, text):
     (variable / "meta").write_text(text, encoding="utf-8")
-    with refused(str(variable / "meta"), "shape { dim: 10"):
+    with raises_file_error(str(variable / "meta"), "shape { dim: 10"):
         cf.read(variable)
 
 
 @pytest.mark.parametrize("token", ["kOFRecord", "kTensorBuffer", "kQuad", "8", "0", "kfloat"])
 def test_an_unknown_data_type_is_refused(variable, token):
     (variable / "meta").write_text(FLOAT_META.replace("kFloat", token), encoding="utf-8")
-    with refused(str(variable / "meta"), token, "kDouble"):
+    with raises_file_error(str(variable / "meta"), token, "kDouble"):
         cf.read(variable)
 
 
@@ -250,7 +250,7 @@ def test_a_long_malicious_meta_is_parsed_quickly(variable):
                  "#" * 10**6):
         (variable / "meta").write_text(text, encoding="utf-8")
         start = time.process_time()                  # CPU time, so that other processes do not count
-        with refused():
+        with raises_file_error():
             cf.read(variable)
         assert time.process_time() - start < 5
 
@@ -262,7 +262,7 @@ def test_nothing_is_unpickled(variable, tmp_path):
 
     for name in ("out", "meta"):
         (variable / name).write_bytes(pickle.dumps(Bomb()))
-        with refused():
+        with raises_file_error():
             cf.read(variable).numpy()
     assert not (tmp_path / "boom").exists()
 
@@ -274,12 +274,12 @@ def test_nonzero_bytes_of_a_bool_become_true(tmp_path):
 
 
 def test_a_missing_directory_is_reported(tmp_path):
-    with refused(f"Directory {tmp_path / 'none'} doesn't exist!"):
+    with raises_file_error(f"Directory {tmp_path / 'none'} doesn't exist!"):
         cf.read(tmp_path / "none")
     (tmp_path / "file").write_text("x")
-    with refused("doesn't exist!", "a file"):
+    with raises_file_error("doesn't exist!", "a file"):
         cf.read(tmp_path / "file")
-    with refused("out"):
+    with raises_file_error("out"):
         cf.FileBackendVariableBlob(tmp_path)
 
 
@@ -292,18 +292,18 @@ def test_only_a_new_path_or_an_empty_directory_is_accepted(tmp_path, monkeypatch
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "x").write_text("x")
     (tmp_path / "empty").mkdir()
-    with refused("file"):
+    with raises_file_error("file"):
         cf.write(tmp_path / "file", a)
-    with refused("Non-empty directory", "already exists!"):
+    with raises_file_error("Non-empty directory", "already exists!"):
         cf.write(tmp_path / "full", a)
     cf.write(str(tmp_path / "empty"), a)
-    with refused("already exists!"):
+    with raises_file_error("already exists!"):
         cf.write(tmp_path / "empty", a)
     assert ([p.name for p in (tmp_path / "full").iterdir()] == ["x"]
             and (tmp_path / "file").read_text("utf-8") == "x")
     (tmp_path / "cwd").mkdir()
     monkeypatch.chdir(tmp_path / "cwd")
-    with refused("current directory"):
+    with raises_file_error("current directory"):
         cf.write(".", a)
     cf.write("relative/snapshot", a)
     assert list(cf.read("relative/snapshot")) == ["w"]
@@ -319,7 +319,7 @@ def test_a_link_to_an_empty_directory_is_followed(tmp_path):
 @pytest.mark.parametrize("name", ["", ".", "..", "../w", "a/b", "/w", "a\\b", "a..b", "w\0", "snapshot_done",
                                   "x" * 256, "ä" * 128, "\ud800", 5, None])
 def test_a_name_that_would_leave_the_directory_is_refused(tmp_path, name):
-    with refused(repr(name)):
+    with raises_file_error(repr(name)):
         cf.write(tmp_path / "c", {"good": np.zeros(2), name: np.zeros(2)})
     assert list(tmp_path.iterdir()) == []
 
@@ -329,7 +329,7 @@ def test_a_name_that_would_leave_the_directory_is_refused(tmp_path, name):
                                    np.zeros(2, np.uint16), np.zeros(2, "datetime64[s]"),
                                    np.zeros(2, "f4,i4")])
 def test_a_non_numeric_value_is_refused_and_leaves_no_files(tmp_path, value):
-    with refused("'bad'"):
+    with raises_file_error("'bad'"):
         cf.write(tmp_path / "c", {"good": np.zeros(2), "bad": value})
     assert list(tmp_path.iterdir()) == []
 
@@ -400,7 +400,7 @@ def test_concurrent_writers_leave_one_complete_checkpoint(tmp_path):
                 cf.write(path, {"fast": np.ones(2)})
             return np.zeros(2)
 
-    with refused("already exists!"):
+    with raises_file_error("already exists!"):
         cf.write(path, {"slow": Slow()})
     assert list(cf.read(path)) == ["fast"] and [p.name for p in tmp_path.iterdir()] == ["c"]
 

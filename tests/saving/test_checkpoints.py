@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import flowedu as flow
-from common import constant_rate, f32, fresh_session, job, refused, run  # noqa: F401
+from common import constant_rate, f32, fresh_session, job, refused, run, variable_values  # noqa: F401
 from flowedu.core.job.session import default_session
 from flowedu.errors import CheckpointError
 from flowedu.oneflow04.job import checkpoint_files
@@ -47,10 +47,6 @@ def session(optimizer):
     return job(train, images[0], labels[0], type="train", name="train"), job(net, images[0], name="predict")
 
 
-def values():
-    return {n: v.numpy() for n, v in flow.get_all_variables().items()}
-
-
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
 @pytest.mark.parametrize("when", ["before the first step", "after one"])
 def test_training_resumes_bit_for_bit(tmp_path, optimizer, when):
@@ -62,7 +58,7 @@ def test_training_resumes_bit_for_bit(tmp_path, optimizer, when):
         step(images[i], labels[i])
     flow.checkpoint.save(str(tmp_path / "c"))
     want = [step(images[i], labels[i]) for i in range(3, 8)]
-    seen, end = predict(images[0]), values()
+    seen, end = predict(images[0]), variable_values()
 
     step, predict = session(optimizer)
     if when == "after one":
@@ -71,7 +67,7 @@ def test_training_resumes_bit_for_bit(tmp_path, optimizer, when):
     for i, w in zip(range(3, 8), want):
         np.testing.assert_array_equal(step(images[i], labels[i]), w)
     np.testing.assert_array_equal(predict(images[0]), seen)
-    for name, value in values().items():
+    for name, value in variable_values().items():
         np.testing.assert_array_equal(value, end[name], name)
 
 
@@ -86,7 +82,7 @@ def test_saved_variables(tmp_path):
     assert sorted(os.listdir(at)) == sorted(want) and (at / "snapshot_done").is_file()
     assert (at / "out-weight"
             / "meta").read_text("utf-8") == "shape {\n  dim: 3\n  dim: 144\n}\ndata_type: kFloat\n"
-    assert (at / "out-weight" / "out").read_bytes() == values()["out-weight"].tobytes()
+    assert (at / "out-weight" / "out").read_bytes() == variable_values()["out-weight"].tobytes()
     assert (at / "System-Train-TrainStep-train" / "out").read_bytes() == np.int64(1).tobytes()
 
 
@@ -94,11 +90,11 @@ def test_get_describes_without_loading(tmp_path):
     session("sgd")
     flow.checkpoint.save(str(tmp_path / "c"))
     got = flow.checkpoint.get(str(tmp_path / "c"))
-    assert sorted(got) == sorted(values())
+    assert sorted(got) == sorted(variable_values())
     blob = got["conv-weight"]
     assert (blob.shape, blob.dtype) == ((4, 1, 3, 3),
                                         flow.float32) and blob.file_path.endswith("conv-weight/out")
-    np.testing.assert_array_equal(blob.numpy(), values()["conv-weight"])
+    np.testing.assert_array_equal(blob.numpy(), variable_values()["conv-weight"])
     single = flow.checkpoint.get(str(tmp_path / "c" / "out-bias"))
     assert single.shape == (3,)
 
@@ -159,7 +155,7 @@ def test_the_loaded_array_is_copied():
     bias = np.zeros(3, np.float32)
     flow.load_variables({"out-bias": bias})
     bias[:] = 9
-    assert not values()["out-bias"].any()
+    assert not variable_values()["out-bias"].any()
 
 
 def test_unknown_names_are_ignored_and_missing_ones_keep_their_values(tmp_path):
@@ -167,22 +163,22 @@ def test_unknown_names_are_ignored_and_missing_ones_keep_their_values(tmp_path):
     step, _ = session("adam")
     step(images[0], labels[0])
     flow.checkpoint.save(str(tmp_path / "c"))
-    old = values()
+    old = variable_values()
     flow.clear_default_session()
     job(lambda a: net(a, extra=True), images[0], name="eval")
-    fresh = values()
+    fresh = variable_values()
     flow.load_variables(flow.checkpoint.get(str(tmp_path / "c")))
-    for name, value in values().items():
+    for name, value in variable_values().items():
         np.testing.assert_array_equal(value, fresh[name] if name.startswith(("extra", "head")) else old[name])
 
 
 def test_ignore_mismatch_false_names_what_is_unknown():
     session("sgd")
-    before = values()
+    before = variable_values()
     with refused(RuntimeError, '"out-wieght" is not a variable name', "'out-weight'"):
         flow.load_variables({"out-bias": np.ones(3, np.float32), "out-wieght": np.zeros((3, 144))},
                             ignore_mismatch=False)
-    np.testing.assert_array_equal(values()["out-bias"], before["out-bias"])
+    np.testing.assert_array_equal(variable_values()["out-bias"], before["out-bias"])
 
 
 @pytest.mark.parametrize("value", [np.zeros((144, 3), np.float32), np.zeros((3, 144)),
@@ -190,11 +186,11 @@ def test_ignore_mismatch_false_names_what_is_unknown():
 @pytest.mark.parametrize("ignore", [True, False])
 def test_a_shape_or_dtype_that_differs_is_an_error_and_changes_nothing(value, ignore):
     session("sgd")
-    before = values()
+    before = variable_values()
     remedy = "astype(np.float32)" if np.shape(value) == (3, 144) else "had other sizes"
     with refused(AssertionError, "out-weight", "(3, 144)", "vs", remedy):
         flow.load_variables({"out-bias": np.ones(3, np.float32), "out-weight": value}, ignore_mismatch=ignore)
-    for name, value in values().items():
+    for name, value in variable_values().items():
         np.testing.assert_array_equal(value, before[name])
 
 
@@ -212,7 +208,7 @@ def damaged(tmp_path, damage):
     step, _ = session("sgd")
     flow.checkpoint.save(str(tmp_path / "c"))
     damage(tmp_path / "c" / "out-weight")
-    return values()
+    return variable_values()
 
 
 @pytest.mark.parametrize("damage, words", [
@@ -228,7 +224,7 @@ def test_a_damaged_file_is_named_and_nothing_changes(tmp_path, damage, words):
     before = damaged(tmp_path, damage)
     with refused(CheckpointError, "out-weight", *words):
         flow.load_variables(flow.checkpoint.get(str(tmp_path / "c")))
-    for name, value in values().items():
+    for name, value in variable_values().items():
         np.testing.assert_array_equal(value, before[name])
 
 
@@ -238,7 +234,7 @@ def test_a_file_that_changes_between_get_and_load(tmp_path):
     (tmp_path / "c" / "out-weight" / "out").write_bytes(b"123")
     with refused(CheckpointError, "too short"):
         flow.load_variables(got)
-    for name, value in values().items():
+    for name, value in variable_values().items():
         np.testing.assert_array_equal(value, before[name])
 
 
@@ -270,12 +266,12 @@ def test_dtypes_and_scalars_round_trip(tmp_path):
 
     import flowedu.typing as tp
     run(body, f32(2), returns=tp.Bundle[tp.Numpy])
-    want = values()
+    want = variable_values()
     flow.checkpoint.save(tmp_path / "c")
     flow.load_variables({"w": np.zeros((2, 2)), "n": np.array(0)})
     flow.load_variables(flow.checkpoint.get(tmp_path / "c"))
-    assert want["n"] == 5 and values()["n"] == 5
-    np.testing.assert_array_equal(values()["w"], want["w"])
+    assert want["n"] == 5 and variable_values()["n"] == 5
+    np.testing.assert_array_equal(variable_values()["w"], want["w"])
 
 
 def test_jobs_and_checkpoints_hold_the_sessions_lock(tmp_path, monkeypatch):

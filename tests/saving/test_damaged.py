@@ -116,7 +116,7 @@ def changes(draw):
     return change
 
 
-def check(path, load, names=()):
+def assert_loads_or_names_file(path, load, names=()):
     """Check that `load` returns a result or raises a FlowError that names the file."""
     try:
         load(path)
@@ -136,7 +136,7 @@ def test_random_damage(tmp_path_factory, name, change):
         save(path)
         original.write_bytes(path.read_bytes())
     path.write_bytes(change(original.read_bytes()))
-    check(path, load, ["a.safetensors"])
+    assert_loads_or_names_file(path, load, ["a.safetensors"])
 
 
 # folder name: (required package, save(path), load(path))
@@ -164,7 +164,7 @@ def test_random_damage_in_a_folder(tmp_path_factory, name, change, which):
     original = file.read_bytes()
     try:
         file.write_bytes(change(original))
-        check(base / name, load)
+        assert_loads_or_names_file(base / name, load)
     finally:
         file.write_bytes(original)
 
@@ -181,7 +181,7 @@ def test_every_byte_of_a_zip_directory(tmp_path, name):
     for i in range(data.index(b"PK\1\2"), len(data)):
         for value in (0xff, 0x00, data[i] ^ 0x41):
             path.write_bytes(data[:i] + bytes([value]) + data[i + 1:])
-            check(path, load)
+            assert_loads_or_names_file(path, load)
 
 
 def test_shards_of_an_index(tmp_path):

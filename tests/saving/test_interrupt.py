@@ -56,7 +56,7 @@ CHILD = textwrap.dedent("""
     """)
 
 
-def check(root):
+def check_newest_checkpoint(root):
     """Check that the newest checkpoint is complete and return its step; all other listed ones must be
     readable.
     """
@@ -117,7 +117,7 @@ def test_the_newest_checkpoint_survives_ten_interruptions(tmp_path):
             child.kill()
             child.communicate()
         assert child.returncode == (130 if how == signal.SIGINT else -signal.SIGKILL), errors.decode()
-        step = check(root)
+        step = check_newest_checkpoint(root)
         assert step > reached, "a later run went on from where the newest checkpoint was"
         reached = step
     left = [n for n in os.listdir(root) if not n.startswith("snapshot_")]

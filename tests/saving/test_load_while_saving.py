@@ -56,12 +56,12 @@ def state(i):
             "step": i}
 
 
-def numbers(loaded):
+def collect_elements(loaded):
     """Return the set of all elements in a loaded value."""
     if isinstance(loaded, dict):
-        return set().union(*map(numbers, loaded.values()))
+        return set().union(*map(collect_elements, loaded.values()))
     if isinstance(loaded, (list, tuple)):
-        return set().union(*map(numbers, loaded))
+        return set().union(*map(collect_elements, loaded))
     return set(map(float, np.asarray(loaded.numpy() if hasattr(loaded, "numpy") else loaded).reshape(-1)))
 
 
@@ -127,7 +127,7 @@ def test_a_save_between_any_two_files_of_a_load(tmp_path, monkeypatch, kind, loc
         with pytest.MonkeyPatch.context() as patch, Between(patch, lambda i=when + 2: save(path, i),
                                                             when) as between:
             try:
-                got = numbers(load(path))
+                got = collect_elements(load(path))
             except CheckpointFileError as error:      # without locks, the writer cannot know about the reader
                 assert not locks and kind in ("checkpoint", "snapshot") and "was removed since" in str(error)
                 continue
@@ -154,7 +154,7 @@ def test_two_processes(tmp_path):
     try:
         last = 0.0
         while writer.poll() is None:
-            got = numbers(flow.load(path))
+            got = collect_elements(flow.load(path))
             assert len(got) == 1, got
             found, = got
             assert found >= last, "what is loaded gets newer"
@@ -163,7 +163,7 @@ def test_two_processes(tmp_path):
         writer.kill()
         errors = writer.communicate()[1]
     assert writer.returncode == 0, errors
-    assert numbers(flow.load(path)) == {150.0}
+    assert collect_elements(flow.load(path)) == {150.0}
     flow.save(state(151), path)
     assert os.listdir(tmp_path) == ["c"]
 
@@ -176,12 +176,12 @@ def test_lazy_variables_belong_to_the_loaded_checkpoint(tmp_path):
     for i in (2, 3):
         checkpoint(tmp_path / "c", i)
     for variables in (first, *copies):
-        assert numbers(variables) == {1.0}
-    assert numbers(flow.load(tmp_path / "c")) == {3.0}
+        assert collect_elements(variables) == {1.0}
+    assert collect_elements(flow.load(tmp_path / "c")) == {3.0}
     assert len(os.listdir(tmp_path)) == 2, "what somebody still reads from is kept under a hidden name"
     del variables, copies
     gc.collect()
-    assert numbers(first) == {1.0}
+    assert collect_elements(first) == {1.0}
     del first
     gc.collect()
     assert os.listdir(tmp_path) == ["c"], "the last who reads from it removes it"
@@ -194,7 +194,7 @@ def test_a_removed_checkpoint_is_reported(tmp_path):
     with pytest.raises(CheckpointFileError, match="was removed"):
         got["a"].numpy()
     again = pickle.loads(pickle.dumps(got["b"]))
-    assert numbers(again) == {1.0}
+    assert collect_elements(again) == {1.0}
 
 
 def test_few_descriptors_stay_open(tmp_path):
@@ -226,7 +226,7 @@ def test_a_folder_removed_before_it_is_locked_is_created_again(tmp_path, monkeyp
 
     monkeypatch.setattr(os, "mkdir", mkdir)
     flow.save(state(1), tmp_path / "c")
-    assert cleaned and numbers(flow.load(tmp_path / "c")) == {1.0} and os.listdir(tmp_path) == ["c"]
+    assert cleaned and collect_elements(flow.load(tmp_path / "c")) == {1.0} and os.listdir(tmp_path) == ["c"]
 
 
 def test_a_folder_that_is_renamed_before_it_is_locked_is_kept(tmp_path, monkeypatch):

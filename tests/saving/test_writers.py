@@ -33,7 +33,7 @@ class Linear(nn.Graph):
 
 
 @functools.cache
-def graph():
+def make_called_graph():
     made = Linear()
     made(flow.ones(2, 40))
     return made
@@ -106,11 +106,11 @@ def save_in_one_file(path):
 WRITERS = {
     "flow.save": ("", lambda path: flow.save(STATE, path)),
     "flow.checkpoint.save": ("", lambda path: flow.save(MODEL.state_dict(), path)),
-    "flow.save of a graph": ("", lambda path: flow.save(graph(), path)),
+    "flow.save of a graph": ("", lambda path: flow.save(make_called_graph(), path)),
     "torch.save": (".pt", save_in_one_file),
     "onnx.export": (".onnx", export),
-    "graph.draw": (".svg", lambda path: graph().draw(path)),
-    "graph.timeline": (".json", lambda path: graph().timeline(flow.ones(2, 40)).save(path)),
+    "graph.draw": (".svg", lambda path: make_called_graph().draw(path)),
+    "graph.timeline": (".json", lambda path: make_called_graph().timeline(flow.ones(2, 40)).save(path)),
     "route.draw": (".svg", draw_route),
     "dashboard": (".html", draw_dashboard),
     "save_weights": (".safetensors", save_weights),

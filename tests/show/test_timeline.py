@@ -25,7 +25,7 @@ calls = st.tuples(st.sampled_from([*COLORS]), st.floats(0, 1e-2), st.integers(0,
 parts = st.lists(calls, max_size=150)
 
 
-def made(rows, threads=4, arena=10**9):
+def make_timeline(rows, threads=4, arena=10**9):
     """Return a timeline of calls from rows of (part, seconds, bytes, True if all threads run it)."""
     order, calls, now = list(COLORS), [], 0.0
     for i, (part, seconds, live, split) in enumerate(sorted(rows, key=lambda r: order.index(r[0]))):
@@ -37,7 +37,7 @@ def made(rows, threads=4, arena=10**9):
 
 @given(parts)
 def test_a_trace_has_each_call_on_each_of_its_threads(rows):
-    t = made(rows)
+    t = make_timeline(rows)
     events = json.loads(json.dumps(t.chrome()))["traceEvents"]
     spans, counts = ([e for e in events if e["ph"] == kind] for kind in "XC")
     assert [(e["name"], e["tid"]) for e in spans] == [(c.timing.name, i) for c in t.calls
@@ -55,7 +55,7 @@ def test_a_trace_has_each_call_on_each_of_its_threads(rows):
 
 @given(parts)
 def test_widths_in_the_image_are_proportional_to_durations(rows):
-    t = made(rows)
+    t = make_timeline(rows)
     root = ElementTree.fromstring(t._repr_svg_())
     boxes = [r for g in root.iter(SVG + "g") for r in g.findall(SVG + "rect")]
     assert len(boxes) == len(_gathered(t.calls, BOXES - 3)) <= max(BOXES - 3, 3)
@@ -66,7 +66,7 @@ def test_widths_in_the_image_are_proportional_to_durations(rows):
 
 @given(parts, st.integers(3, 20))
 def test_adjacent_calls_of_one_part_are_merged(rows, most):
-    calls = made(rows).calls
+    calls = make_timeline(rows).calls
     few = _gathered(calls, most)
     assert len(few) <= most and sum(c.count for c in few) == len(calls)
     assert sum(c.timing.nbytes for c in few) == sum(c.timing.nbytes for c in calls)
@@ -82,7 +82,7 @@ def test_the_executor_divides_calls_of_the_same_cost():
 
 
 # ---- of graphs and jobs
-def trained(width):
+def train_once(width):
     model = nn.Sequential(nn.Linear(width, width), nn.ReLU(), nn.Linear(width, 3))
     loss = nn.CrossEntropyLoss()
 
@@ -106,7 +106,7 @@ def trained(width):
 def test_of_a_graph(tmp_path):
     flow.set_num_threads(2)
     try:
-        graph, model, data = trained(256)
+        graph, model, data = train_once(256)
         before = [p.numpy().copy() for p in model.parameters()]
         t = graph.timeline(*data)
     finally:

@@ -47,7 +47,7 @@ def alone(tmp_path_factory):
     return folder
 
 
-def run(folder, *arguments):
+def run_in_folder(folder, *arguments):
     # An installed flowedu is found by a finder or a .pth file of the environment: -S leaves both out.
     paths = [str(folder), *(p for p in sys.path if p.endswith("site-packages"))]
     return subprocess.run([sys.executable, "-S", "-P", *arguments], cwd=folder, capture_output=True,
@@ -60,7 +60,7 @@ def test_every_module_of_core_can_be_imported_alone(alone):
               "for m in pkgutil.walk_packages(flowedu.core.__path__, 'flowedu.core.'): "
               "importlib.import_module(m.name)\nprint(flowedu.__file__, len([m for m in sys.modules if "
               "m.startswith('flowedu.core.')]))\n")
-    said = run(alone, "-c", script)
+    said = run_in_folder(alone, "-c", script)
     assert said.returncode == 0, said.stderr[-3000:]
     file, count = said.stdout.split()
     assert Path(file).is_relative_to(alone) and int(count) > 80
@@ -68,7 +68,7 @@ def test_every_module_of_core_can_be_imported_alone(alone):
 
 @pytest.mark.parametrize("what", few(["laws", "course"], lambda what: what == "course"))
 def test_tests_of_core_pass_alone(alone, what):
-    said = run(alone, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-c", os.devnull, "--rootdir",
-               ".", what)
+    said = run_in_folder(alone, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-c", os.devnull, "--rootdir",
+                         ".", what)
     assert said.returncode == 0, said.stdout[-3000:] + said.stderr[-1000:]
     assert "passed" in said.stdout or "[100%]" in said.stdout

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from test_settings import nothing_said, said  # noqa: F401
+from test_settings import collect_option_warnings, nothing_said  # noqa: F401
 
 import flowedu as flow
 from common import fresh_session, refused  # noqa: F401
@@ -167,7 +167,7 @@ WARNS = {
 
 @pytest.mark.parametrize("name", WARNS)
 def test_an_option_without_effect_warns_once(name):
-    warned = said(lambda: (WARNS[name](), WARNS[name]()))
+    warned = collect_option_warnings(lambda: (WARNS[name](), WARNS[name]()))
     assert len(warned) == 1 and name in str(warned[0].message)
 
 

@@ -23,7 +23,7 @@ def contents(room: Path) -> set[str]:
             if p.suffix in SOURCES and p.name != "__init__.py" or (p / "__init__.py").exists()}
 
 
-def listed(room: Path) -> list[tuple[str, int]]:
+def read_list(room: Path) -> list[tuple[str, int]]:
     """Return (file, chapter or 0 if the list has none), in the order of the list."""
     said = ast.get_docstring(ast.parse((room / "__init__.py").read_text(encoding="utf-8")), clean=False) or ""
     return [(name, int(chapter or 0)) for names, chapter in ROW.findall(said) for name in names.split(", ")]
@@ -50,7 +50,7 @@ def lessons_of(file: Path, pages: dict[Path, str]) -> list[int]:
 
 def faults(room: Path, pages: dict[Path, str] = PAGES) -> list[str]:
     """Return the wrong and missing entries in the list of a folder."""
-    rows, there = listed(room), contents(room)
+    rows, there = read_list(room), contents(room)
     names = [name for name, _ in rows]
     found = [f"{n}: named {names.count(n)} times" for n in sorted(there) if names.count(n) != 1]
     found += [f"{n}: not there" for n in names if n not in there]
@@ -74,8 +74,8 @@ def test_a_folder_lists_its_files_and_lessons_name_them(room):
 
 
 def test_only_listed_files_are_read_in_a_later_chapter():
-    assert {name: chapter for room in ROOMS for name, chapter in listed(room) if chapter} == LATER
-    assert len(ROOMS) > 12 and sum(len(listed(room)) for room in ROOMS) > 120
+    assert {name: chapter for room in ROOMS for name, chapter in read_list(room) if chapter} == LATER
+    assert len(ROOMS) > 12 and sum(len(read_list(room)) for room in ROOMS) > 120
 
 
 def test_wrong_lists_are_found(tmp_path, monkeypatch):

@@ -25,7 +25,7 @@ def nothing_said(monkeypatch):
     monkeypatch.setattr(once, "told", set())
 
 
-def said(call):
+def collect_option_warnings(call):
     """Return the warnings about options that a call emits."""
     with warnings.catch_warnings(record=True) as found:
         warnings.simplefilter("always")
@@ -106,14 +106,14 @@ def test_a_setting_that_would_change_results_is_refused(name):
     with refused(NotImplementedError, name, setting.says, setting.fix):
         reach(config, name)(value(setting))
     assert name not in config.values
-    assert not said(lambda: reach(config, name)(setting.neutral)), "what happens anyway may be asked for"
+    assert not collect_option_warnings(lambda: reach(config, name)(setting.neutral)), "what happens anyway may be asked for"
 
 
 @pytest.mark.parametrize("table, name", [(t, n) for t, settings in (("job", JOB), ("session", SESSION))
                                          for n, s in settings.items() if s.does == WARNS])
 def test_a_setting_without_effect_warns_once(table, name):
     owner, setting = (flow.function_config(), JOB[name]) if table == "job" else (flow.config, SESSION[name])
-    warned = said(lambda: (reach(owner, name)(value(setting)), reach(owner, name)(value(setting))))
+    warned = collect_option_warnings(lambda: (reach(owner, name)(value(setting)), reach(owner, name)(value(setting))))
     assert len(warned) == 1 and name in str(warned[0].message) and setting.says in str(warned[0].message)
     assert warned[0].filename == __file__, "it points at the user's line"
 
@@ -121,9 +121,9 @@ def test_a_setting_without_effect_warns_once(table, name):
 def test_settings_of_another_training_mode_warn():
     config = flow.function_config()
     config.train.primary_lr(0.5)
-    assert len(said(lambda: compiled(config))) == 1
+    assert len(collect_option_warnings(lambda: compiled(config))) == 1
     policies = flow.function_config().static_mem_alloc_policy_white_list
-    assert len(said(lambda: policies.add(policies.policy_time_line()))) == 1
+    assert len(collect_option_warnings(lambda: policies.add(policies.policy_time_line()))) == 1
 
 
 # --- nn.Graph
@@ -141,7 +141,7 @@ class Net(nn.Module):
         return ((y * 0.5 + x).tanh() + self.b(y)).exp()
 
 
-def trained(**calls):
+def train_with_settings(**calls):
     """Return (ops of the plan, arena in bytes, losses of three steps) of a graph with calls on its config."""
     net = Net()
 
@@ -187,20 +187,20 @@ def test_every_graph_setting_has_a_kind():
 
 @pytest.mark.parametrize("name", GRAPH_SWITCHES)
 def test_a_graph_switch_changes_the_plan_but_not_the_results(name):
-    calls, memory, results = trained(**({"disable_pass": ("update",)} if name == "enable_multi_tensor_update"
-                                        else {}))
+    calls, memory, results = train_with_settings(**({"disable_pass": ("update",)} if name == "enable_multi_tensor_update"
+                                                    else {}))
     fewer = {name: (False,)} | ({"disable_pass": ("update",)} if name == "enable_multi_tensor_update" else {})
-    others, more, same = trained(**fewer)
+    others, more, same = train_with_settings(**fewer)
     assert len(others) >= len(calls) and others != calls if GRAPH_SWITCHES[name] == "calls" else more > memory
     np.testing.assert_allclose(results, same, rtol=1e-5)
-    assert trained(**{name: (True,)})[:2] == trained()[:2]
+    assert train_with_settings(**{name: (True,)})[:2] == train_with_settings()[:2]
 
 
 @pytest.mark.parametrize("name", GRAPH_WARNS)
 def test_a_graph_setting_without_effect_warns_once(name):
     config = nn.Graph().config
-    warned = said(lambda: (getattr(config, name)(*GRAPH_WARNS[name]),
-                           getattr(config, name)(*GRAPH_WARNS[name])))
+    warned = collect_option_warnings(lambda: (getattr(config, name)(*GRAPH_WARNS[name]),
+                                              getattr(config, name)(*GRAPH_WARNS[name])))
     assert len(warned) == 1 and name in str(warned[0].message) and warned[0].filename == __file__
 
 
@@ -208,9 +208,9 @@ def test_graphs_and_jobs_have_the_same_passes():
     from flowedu.nn.graph.config import PASSES as GRAPH_PASSES
     from flowedu.oneflow04.job.config import PASSES
     assert PASSES is GRAPH_PASSES is NAMES
-    results = trained()[2]
+    results = train_with_settings()[2]
     for name in NAMES:
-        np.testing.assert_allclose(trained(disable_pass=(name,))[2], results, rtol=1e-5)
+        np.testing.assert_allclose(train_with_settings(disable_pass=(name,))[2], results, rtol=1e-5)
         config = flow.function_config()
         config.without_passes(name)
         assert config.passes_off == (name,)

@@ -2,7 +2,7 @@
 import numpy as np
 
 
-def inputs() -> dict[str, np.ndarray]:
+def make_input_arrays() -> dict[str, np.ndarray]:
     """Return the inputs that cases may use. Floats are float64, all distinct, and far from points where a
     derivative jumps.
     """
@@ -33,7 +33,7 @@ def inputs() -> dict[str, np.ndarray]:
     return a
 
 
-INPUTS = inputs()
+INPUTS = make_input_arrays()
 
 
 def split(case: str) -> tuple[str, str]:

@@ -3,6 +3,8 @@ import ast
 
 import numpy as np
 
+from common import flatten
+
 from .inputs import INPUTS
 
 
@@ -22,19 +24,12 @@ def variables(text: str, module, grad: bool) -> dict:
     return out
 
 
-def flat(result) -> list:
-    """Return the tensors of a result, with nested tuples and lists flattened."""
-    if isinstance(result, (tuple, list)) and type(result).__name__ != "Size":
-        return [y for x in result for y in flat(x)]
-    return [result]
-
-
-def run(text: str, module, values: dict):
+def evaluate_line(text: str, module, values: dict):
     pad = module.pad if hasattr(module, "pad") else module.nn.functional.pad
     return eval(text, {"m": module, "pad": pad, **values})
 
 
-def weights(results: list) -> list:
+def draw_weights(results: list) -> list:
     """Return a weight for each element of each result; gradients are those of the weighted sum."""
     rng = np.random.default_rng(3)
     return [rng.standard_normal(tuple(y.shape)) for y in results]
@@ -42,8 +37,8 @@ def weights(results: list) -> list:
 
 def gradients(result, leaves: dict, module) -> dict:
     """Return d(weighted sum of all floating results)/d(leaves)."""
-    total, results = None, flat(result)
-    for y, w in zip(results, weights(results)):
+    total, results = None, flatten(result)
+    for y, w in zip(results, draw_weights(results)):
         if y.dtype.is_floating_point and y.requires_grad:
             part = (y * module.tensor(w).to(y.dtype)).sum()
             total = part if total is None else total + part

@@ -64,7 +64,7 @@ Array.__add__ = lambda self, other: self.add(other)
 Array.__mul__ = lambda self, other: self.mul(other)
 
 
-def slopes(program, arrays: list, count: int) -> list:
+def finite_differences(program, arrays: list, count: int) -> list:
     """Return d program(arrays) / d(each of the first `count` arrays) by finite differences. program: arrays
     -> number.
     """

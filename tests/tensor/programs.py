@@ -41,14 +41,14 @@ step = st.one_of(st.tuples(st.just("view"), st.sampled_from(sorted(VIEWS)), st.i
 programs = st.tuples(st.lists(step, min_size=2, max_size=14), st.integers(0, 2 ** 31))
 
 
-def numbers(seed: int) -> list:
+def draw_program_inputs(seed: int) -> list:
     rng = np.random.default_rng(seed)
     return [rng.uniform(-1, 1, s) for s in ((2, 3), (3,), (2, 3), (4, 2, 3))]
 
 
 def start(lib, seed: int, make):
     """Return two leaves that require gradients, and two plain tensors."""
-    found = [make(a) for a in numbers(seed)]
+    found = [make(a) for a in draw_program_inputs(seed)]
     for t in found[:2]:
         t.requires_grad_()
     return found

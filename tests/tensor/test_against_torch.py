@@ -8,11 +8,12 @@ torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
 
 import flowedu as flow  # noqa: E402
+from common import flatten  # noqa: E402
 
 from .against import assert_same_as_torch  # noqa: E402
 from .cases import ADVANCED, CASTS, CREATION, EVERY, INDEX  # noqa: E402
 from .inputs import INPUTS, split  # noqa: E402
-from .lines import flat, gradients, run, variables  # noqa: E402
+from .lines import evaluate_line, gradients, variables  # noqa: E402
 from .refusals import ASSIGNMENTS, REFUSED, rows  # noqa: E402
 
 
@@ -24,10 +25,10 @@ def has_nan_gradient(g):
 def test_values_and_gradients(case):
     text, flags = split(case)
     ours, theirs = variables(text, flow, True), variables(text, torch, True)
-    got, want = run(text, flow, ours), run(text, torch, theirs)
+    got, want = evaluate_line(text, flow, ours), evaluate_line(text, torch, theirs)
     if "mode" in flags:                                    # either of several equal elements may be chosen
         got, want = got.values, want.values
-    a, b = flat(got), flat(want)
+    a, b = flatten(got), flatten(want)
     assert len(a) == len(b)
     for x, y in zip(a, b):
         assert_same_as_torch(x, y)
@@ -49,7 +50,7 @@ def test_values_and_gradients(case):
 
 @pytest.mark.parametrize("case", CREATION + CASTS)
 def test_creation_and_conversion(case):
-    got, want = run(case, flow, variables(case, flow, False)), run(case, torch, variables(case, torch, False))
+    got, want = evaluate_line(case, flow, variables(case, flow, False)), evaluate_line(case, torch, variables(case, torch, False))
     assert_same_as_torch(got, want)
 
 
@@ -66,7 +67,7 @@ def test_assignment(case, value):
         env = variables(text, m, False)
         x = env[name].clone()
         if value == "v1":
-            shape = tuple(run(text, m, env).shape)
+            shape = tuple(evaluate_line(text, m, env).shape)
             v = m.tensor(np.random.default_rng(1).standard_normal(shape[-1:])).to(x.dtype)
         else:
             v = 2.5
@@ -84,8 +85,8 @@ def test_assignment(case, value):
             out.append((x, None, None))
     x, y = out[0][0], out[1][0]
     assert_same_as_torch(x, y)
-    places = run(text, torch, {**variables(text, torch, False),
-                               name: torch.arange(y.numel()).reshape(y.shape)})
+    places = evaluate_line(text, torch, {**variables(text, torch, False),
+                                         name: torch.arange(y.numel()).reshape(y.shape)})
     if places.unique().numel() == places.numel():         # otherwise PyTorch gives every value a gradient
         for a, b in zip(out[0][1:], out[1][1:]):
             if a is None:
@@ -98,7 +99,7 @@ def test_assignment(case, value):
 def test_both_refuse(text, kind):
     """test_refusals.py checks flowedu's messages."""
     with pytest.raises(Exception) as theirs:
-        run(text, torch, variables(text, torch, False))
+        evaluate_line(text, torch, variables(text, torch, False))
     assert ("RuntimeError" if theirs.type is NotImplementedError else theirs.type.__name__) == kind
 
 

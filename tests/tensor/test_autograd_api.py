@@ -7,16 +7,13 @@ import numpy as np
 import pytest
 
 import flowedu as flow
+from common import leaf
 from flowedu.errors import ArgumentError, CallError, FlowError, GradientError, ShapeError, UnsupportedError
 
 F64 = flow.float64
 
 
-def leaf(*values):
-    return flow.tensor(np.array(values, np.float64), requires_grad=True)
-
-
-def values(*tensors):
+def to_lists(*tensors):
     return [None if t is None else t.tolist() for t in tensors]
 
 
@@ -61,12 +58,12 @@ def test_second_backward_names_the_released_node():
 def test_backward_of_several_and_into_chosen_inputs():
     a, b = leaf(1.0, 2.0), leaf(3.0, 4.0)
     flow.autograd.backward([a * b, a.sum()], [flow.tensor([1.0, 10.0], dtype=F64), None])
-    assert values(a.grad, b.grad) == [[4, 41], [1, 20]]
+    assert to_lists(a.grad, b.grad) == [[4, 41], [1, 20]]
     a.grad = b.grad = None
     (a * b).sum().backward(inputs=[a])
-    assert values(a.grad, b.grad) == [[3, 4], None]
+    assert to_lists(a.grad, b.grad) == [[3, 4], None]
     (a * b).sum().backward(inputs=b)
-    assert values(a.grad, b.grad) == [[3, 4], [1, 2]]
+    assert to_lists(a.grad, b.grad) == [[3, 4], [1, 2]]
     with pytest.raises(CallError, match="inputs is empty"):
         (a * b).sum().backward(inputs=[])
 
@@ -74,24 +71,24 @@ def test_backward_of_several_and_into_chosen_inputs():
 def test_grad():
     a, b, c = leaf(1.0, 2.0), leaf(3.0, 4.0), leaf(5.0)
     y = (a * b).sum()
-    assert values(*flow.autograd.grad(y, [a, b], retain_graph=True)) == [[3, 4], [1, 2]]
-    assert values(*flow.grad(y, a, retain_graph=True)) == [[3, 4]] and a.grad is None
+    assert to_lists(*flow.autograd.grad(y, [a, b], retain_graph=True)) == [[3, 4], [1, 2]]
+    assert to_lists(*flow.grad(y, a, retain_graph=True)) == [[3, 4]] and a.grad is None
     with pytest.raises(GradientError, match="appears to not have been used in the graph"):
         flow.autograd.grad(y, [a, c], retain_graph=True)
-    assert values(*flow.autograd.grad(y, [c, a], retain_graph=True, allow_unused=True)) == [None, [3, 4]]
-    assert values(*flow.autograd.grad(y, [c, a], retain_graph=True, materialize_grads=True)) == [[0], [3, 4]]
+    assert to_lists(*flow.autograd.grad(y, [c, a], retain_graph=True, allow_unused=True)) == [None, [3, 4]]
+    assert to_lists(*flow.autograd.grad(y, [c, a], retain_graph=True, materialize_grads=True)) == [[0], [3, 4]]
     with pytest.raises(GradientError, match="does not require grad"):
         flow.autograd.grad(y, flow.tensor([1.0]))
     with pytest.raises(UnsupportedError):
         flow.autograd.grad(y, a, is_grads_batched=True)
-    assert values(*flow.autograd.grad([a * b, a], [a], [flow.ones(2, dtype=F64)] * 2)) == [[4, 5]]
+    assert to_lists(*flow.autograd.grad([a * b, a], [a], [flow.ones(2, dtype=F64)] * 2)) == [[4, 5]]
 
 
 def test_grad_of_inner_values_and_of_the_output():
     a = leaf(1.0, 2.0)
     h = a * a
     y = (h * 3).sum()
-    assert values(*flow.autograd.grad(y, [h, a, y], retain_graph=True)) == [[3, 3], [6, 12], 1]
+    assert to_lists(*flow.autograd.grad(y, [h, a, y], retain_graph=True)) == [[3, 3], [6, 12], 1]
     # only necessary nodes are visited: nodes below h keep their saved tensors
     flow.autograd.grad(y, h, retain_graph=False)
     (h * 1).sum().backward()

@@ -14,7 +14,7 @@ ROWS = [[cell.strip() for cell in line.strip().strip("|").split(" | ")]
         for line in FILE.read_text(encoding="utf-8").splitlines() if line.startswith("| ")][1:]
 
 
-def check(module, code, said):
+def assert_code_returns_or_raises(module, code, said):
     run = lambda: eval(code.strip("`"), {"m": module, "np": np})
     if said.startswith("`"):
         assert f"`{run()}`" == said
@@ -27,7 +27,7 @@ def check(module, code, said):
 def test_flowedu_behaves_as_in_the_table(row):
     what, code, torch_, oneflow, ours, why = row
     assert what and why and oneflow
-    check(flow, code, ours)
+    assert_code_returns_or_raises(flow, code, ours)
 
 
 @pytest.mark.torch
@@ -37,7 +37,7 @@ def test_pytorch_behaves_as_in_the_table(row):
     if row[2] == "AttributeError":
         assert not hasattr(torch, row[1].split("(")[0].split(".")[1])
     else:
-        check(torch, row[1], row[2])
+        assert_code_returns_or_raises(torch, row[1], row[2])
 
 
 def test_the_table_is_not_empty():

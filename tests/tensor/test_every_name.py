@@ -93,7 +93,7 @@ def named() -> set[str]:
     return set(re.findall(r"(?:\.|\b(?=pad\())([A-Za-z_0-9]+)", " ".join(EVERY + OURS + CREATION + CASTS)))
 
 
-def listed(table: dict) -> set[str]:
+def names_of_table(table: dict) -> set[str]:
     """Return the names of a table, after checking that each occurs in its file."""
     texts = {file: (TESTS / file).read_text(encoding="utf-8") for file in table}
     unknown = [(file, n) for file, names in table.items() for n in names.split()
@@ -105,10 +105,10 @@ def listed(table: dict) -> set[str]:
 def test_functions():
     public = {n for n, x in vars(flow).items() if not n.startswith("_") and callable(x)
               and not isinstance(x, (type, types.ModuleType))}
-    assert public - named() - listed(FUNCTIONS) == set()
+    assert public - named() - names_of_table(FUNCTIONS) == set()
 
 
 def test_methods():
     """test_inplace.py tests the in-place methods."""
     public = {n for n in dir(flow.Tensor) if not n.startswith("_") and not n.endswith("_")}
-    assert public - named() - listed(METHODS) - INNER == set()
+    assert public - named() - names_of_table(METHODS) - INNER == set()

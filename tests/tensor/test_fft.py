@@ -14,12 +14,12 @@ NORMS = [None, "backward", "forward", "ortho"]
 ENDS = [(4,), (5,), (1,), (2, 6), (3, 7)]              # signals of odd and even length
 
 
-def pairs(z) -> np.ndarray:
+def to_pairs(z) -> np.ndarray:
     """Convert a complex array to flowedu's pairs."""
     return np.stack([z.real, z.imag], -1)
 
 
-def close(got, want) -> None:
+def assert_same_spectrum(got, want) -> None:
     assert tuple(got.shape) == want.shape and got.dtype is flow.float64
     np.testing.assert_allclose(got.detach().numpy(), want, rtol=0, atol=1e-11)
 
@@ -38,11 +38,11 @@ def signals(draw, least=0):
 def test_transforms_equal_numpys(signal):
     x, axis, n, norm = signal
     t = flow.tensor(x)
-    close(flow.fft.rfft(t, n, axis, norm), pairs(np.fft.rfft(x, n, axis, norm)))
-    close(flow.fft.fft(t, n, axis, norm), pairs(np.fft.fft(x, n, axis, norm)))
+    assert_same_spectrum(flow.fft.rfft(t, n, axis, norm), to_pairs(np.fft.rfft(x, n, axis, norm)))
+    assert_same_spectrum(flow.fft.fft(t, n, axis, norm), to_pairs(np.fft.fft(x, n, axis, norm)))
     if n is not None or x.shape[axis] > 1:
         z = x + 1j * np.random.default_rng(0).standard_normal(x.shape)
-        close(flow.fft.irfft(flow.tensor(pairs(z)), n, axis, norm), np.fft.irfft(z, n, axis, norm))
+        assert_same_spectrum(flow.fft.irfft(flow.tensor(to_pairs(z)), n, axis, norm), np.fft.irfft(z, n, axis, norm))
 
 
 @given(signals())
@@ -50,8 +50,8 @@ def test_inverse_and_parseval(signal):
     """The inverse restores the signal, and the power of all frequencies is that of the signal (Parseval)."""
     x, axis, _, norm = signal
     t, n = flow.tensor(x), x.shape[axis]
-    close(flow.fft.irfft(flow.fft.rfft(t, dim=axis, norm=norm), n, axis, norm), x)
-    close(flow.fft.fft(t, dim=axis, norm="ortho").square().sum(), np.square(x).sum())
+    assert_same_spectrum(flow.fft.irfft(flow.fft.rfft(t, dim=axis, norm=norm), n, axis, norm), x)
+    assert_same_spectrum(flow.fft.fft(t, dim=axis, norm="ortho").square().sum(), np.square(x).sum())
 
 
 @given(signals(least=1), st.sampled_from(["rfft", "fft", "irfft"]))
@@ -66,9 +66,9 @@ def test_gradients_are_the_transpose(signal, name):
     y = getattr(flow.fft, name)(t, n, axis, norm)
     w = flow.tensor(np.random.default_rng(1).standard_normal(y.shape), requires_grad=True)
     g, = flow.autograd.grad((y * w).sum(), t, create_graph=True)
-    close((g * t).sum(), (w * y).sum().detach().numpy())
+    assert_same_spectrum((g * t).sum(), (w * y).sum().detach().numpy())
     again, = flow.autograd.grad((g * t.detach()).sum(), w)
-    close(again, y.detach().numpy())
+    assert_same_spectrum(again, y.detach().numpy())
 
 
 @pytest.mark.parametrize("shape", ENDS)
@@ -85,17 +85,17 @@ def test_a_product_of_spectra_is_a_convolution(n, seed):
     x, w = np.random.default_rng(seed).standard_normal((2, n))
     a, b = (flow.fft.rfft(flow.tensor(v)) for v in (x, w))
     want = [sum(x[j] * w[i - j] for j in range(n)) for i in range(n)]
-    close(flow.fft.irfft(flow.fft.mul(a, b), n), np.array(want))
+    assert_same_spectrum(flow.fft.irfft(flow.fft.mul(a, b), n), np.array(want))
     correlated = flow.fft.mul(a, b * flow.tensor([1.0, -1.0]))  # correlation uses the conjugate
-    close(flow.fft.irfft(correlated, n), np.array([sum(x[(i + j) % n] * w[j] for j in range(n))
-                                                   for i in range(n)]))
+    assert_same_spectrum(flow.fft.irfft(correlated, n), np.array([sum(x[(i + j) % n] * w[j] for j in range(n))
+                                                                  for i in range(n)]))
 
 
 def test_complex_pairs_broadcast():
     a, b = (np.random.default_rng(0).standard_normal((2, 3, 1, 2)),
             np.random.default_rng(1).standard_normal((4, 2)))
     want = (a[..., 0] + 1j * a[..., 1]) * (b[..., 0] + 1j * b[..., 1])
-    close(flow.fft.mul(flow.tensor(a), flow.tensor(b)), pairs(want))
+    assert_same_spectrum(flow.fft.mul(flow.tensor(a), flow.tensor(b)), to_pairs(want))
 
 
 @given(st.integers(1, 12), st.floats(0.1, 10))
@@ -113,8 +113,8 @@ def test_shifts_are_numpys(signal):
     for name in ("fftshift", "ifftshift"):
         ours, theirs = getattr(flow.fft, name), getattr(np.fft, name)
         for dim in (axis, [axis], None) if x.ndim == 1 or x.shape[-1] != 2 else (axis, [axis], range(x.ndim)):
-            close(ours(t, dim if not isinstance(dim, range) else tuple(dim)), theirs(x, dim))
-    close(flow.fft.ifftshift(flow.fft.fftshift(t, axis), axis), x)
+            assert_same_spectrum(ours(t, dim if not isinstance(dim, range) else tuple(dim)), theirs(x, dim))
+    assert_same_spectrum(flow.fft.ifftshift(flow.fft.fftshift(t, axis), axis), x)
 
 
 def test_dtypes_are_kept():
@@ -217,8 +217,8 @@ def test_transforms_equal_pytorchs(name, signal):
     y = getattr(flow.fft, name)(ours, n, axis, norm)
     z = getattr(torch.fft, name)(torch.view_as_complex(theirs) if name == "irfft" else theirs, n, axis, norm)
     z = z if name == "irfft" else torch.view_as_real(z)
-    close(y, z.detach().numpy())
+    assert_same_spectrum(y, z.detach().numpy())
     w = np.random.default_rng(0).standard_normal(z.shape)
     (y * flow.tensor(w)).sum().backward()
     (z * torch.tensor(w)).sum().backward()
-    close(ours.grad, theirs.grad.numpy())
+    assert_same_spectrum(ours.grad, theirs.grad.numpy())

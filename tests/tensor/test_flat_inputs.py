@@ -5,17 +5,17 @@ import numpy as np
 import pytest
 
 import flowedu as flow
-from common import few
+from common import few, flatten
 from flowedu.errors import ArgumentError, FlowError, LinAlgError
 
 from .cases import EVERY
 from .inputs import INPUTS, split
-from .lines import flat, gradients, names_in, run
+from .lines import evaluate_line, gradients, names_in
 
 AS_THEY_ARE = ("n1", "n2", "n3", "e", "e4")  # unchanged: they hold NaN and infinity, or are empty
 
 
-def filled(number):
+def fill_floats_with(number):
     return lambda name, a: np.full_like(a, number) if a.dtype.kind == "f" and name not in AS_THEY_ARE else a
 
 
@@ -30,8 +30,8 @@ def cut(*sizes):
     return change
 
 
-FILLS = {str(n): filled(n) for n in (0.0, 1.0, 0.5, -1.0)}
-CHANGES = {**FILLS, "1e-310": filled(1e-310), "-1e-310": filled(-1e-310), "one row": cut(1, None),
+FILLS = {str(n): fill_floats_with(n) for n in (0.0, 1.0, 0.5, -1.0)}
+CHANGES = {**FILLS, "1e-310": fill_floats_with(1e-310), "-1e-310": fill_floats_with(-1e-310), "one row": cut(1, None),
            "one column": cut(None, 1), "one element": cut(1, 1), "no row": cut(0, None),
            "no column": cut(None, 0), "nothing": cut(0, 0)}
 TEXTS = dict.fromkeys(split(case)[0] for case in EVERY)
@@ -46,7 +46,7 @@ STEEP = {
 }
 
 
-def leaves(text, module, change):
+def make_leaves(text, module, change):
     out = {}
     for name in names_in(text):
         a = change(name, INPUTS[name])
@@ -58,8 +58,8 @@ def leaves(text, module, change):
 
 def answered(text, module, change):
     """Return (results that are tensors, gradients by name)."""
-    values = leaves(text, module, change)
-    out = [y for y in flat(run(text, module, values)) if isinstance(y, module.Tensor)]
+    values = make_leaves(text, module, change)
+    out = [y for y in flatten(evaluate_line(text, module, values)) if isinstance(y, module.Tensor)]
     return out, gradients(out, values, module)
 
 

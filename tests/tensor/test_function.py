@@ -5,13 +5,10 @@ import numpy as np
 import pytest
 
 import flowedu as flow
+from common import leaf
 from flowedu.errors import CallError, GradientError
 
 Function = flow.autograd.Function
-
-
-def leaf(*values):
-    return flow.tensor(np.array(values, np.float64), requires_grad=True)
 
 
 class Cube(Function):

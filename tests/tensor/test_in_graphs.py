@@ -3,10 +3,11 @@ import numpy as np
 import pytest
 
 import flowedu as flow
+from common import flatten
 
 from .cases import EVERY
 from .inputs import INPUTS, split
-from .lines import flat, names_in, run
+from .lines import evaluate_line, names_in
 
 CASES = [c for c in EVERY if "eager" not in split(c)[1]]
 
@@ -19,7 +20,7 @@ class Line(flow.nn.Graph):
         self.text, self.names = text, names
 
     def build(self, *values):
-        out = flat(run(self.text, flow, dict(zip(self.names, values))))
+        out = flatten(evaluate_line(self.text, flow, dict(zip(self.names, values))))
         assert all(y.is_lazy for y in out)
         return tuple(out)
 
@@ -31,8 +32,8 @@ def test_a_graph_gives_the_same(case):
     if not names or any(INPUTS[n].size == 0 for n in names):
         return
     values = [flow.tensor(INPUTS[n]) for n in names]
-    want = flat(run(text, flow, dict(zip(names, values))))
-    got = flat(Line(text, names)(*values))
+    want = flatten(evaluate_line(text, flow, dict(zip(names, values))))
+    got = flatten(Line(text, names)(*values))
     assert len(got) == len(want)
     for a, b in zip(got, want):
         assert a.dtype is b.dtype and a.shape == b.shape

@@ -57,7 +57,7 @@ def an_index(draw, shape, advanced=True, steps=(-3, -2, -1, 1, 2, 3)):
     return lambda make: tuple(make(i[1]) if isinstance(i, tuple) else i for i in items)
 
 
-def drawn(data, advanced, steps=(-3, -2, -1, 1, 2, 3)):
+def draw_index(data, advanced, steps=(-3, -2, -1, 1, 2, 3)):
     """Draw (shape, index as above, flat positions of the selected elements)."""
     shape = tuple(data.draw(st.lists(st.integers(0, 4) if not advanced else st.integers(1, 4), min_size=1,
                                      max_size=4)))
@@ -73,7 +73,7 @@ def drawn(data, advanced, steps=(-3, -2, -1, 1, 2, 3)):
 @few
 @given(st.data())
 def test_basic_indices_are_views(data):
-    shape, index, places = drawn(data, False, (1, 2, 3))
+    shape, index, places = draw_index(data, False, (1, 2, 3))
     x = flow.tensor(np.arange(float(np.prod(shape))).reshape(shape))
     y = x[index(flow.tensor)]
     assert tuple(y.shape) == places.shape
@@ -87,7 +87,7 @@ def test_basic_indices_are_views(data):
 @few
 @given(st.data())
 def test_any_index_reads_its_positions_and_scatters_the_gradient(data):
-    shape, index, places = drawn(data, True)
+    shape, index, places = draw_index(data, True)
     a = np.random.default_rng(0).standard_normal(shape)
     x = flow.tensor(a, requires_grad=True)
     y = x[index(flow.tensor)]
@@ -102,7 +102,7 @@ def test_any_index_reads_its_positions_and_scatters_the_gradient(data):
 @few
 @given(st.data())
 def test_any_index_writes_its_positions_and_gathers_the_gradient_of_the_value(data):
-    shape, index, places = drawn(data, True)
+    shape, index, places = draw_index(data, True)
     assume(len(np.unique(places)) == places.size)        # one value for each position
     a = np.random.default_rng(0).standard_normal(shape)
     v = np.random.default_rng(2).standard_normal(places.shape[data.draw(st.integers(0, places.ndim)):])
@@ -126,7 +126,7 @@ def test_any_index_writes_its_positions_and_gathers_the_gradient_of_the_value(da
 @given(st.data())
 def test_pytorch_selects_the_same_positions(data):
     torch = pytest.importorskip("torch")
-    shape, index, places = drawn(data, True, (1, 2, 3))
+    shape, index, places = draw_index(data, True, (1, 2, 3))
     np.testing.assert_array_equal(torch.arange(int(np.prod(shape))).reshape(shape)[index(
         torch.tensor)].numpy(), places)
 

@@ -47,7 +47,7 @@ APART = "contiguous copy detach fill zero requires_grad".split()                
 APART += "fill_diagonal index_reduce put".split()
 
 
-def made(make, args):
+def convert_arrays(make, args):
     return [tuple(map(make,
                       v)) if isinstance(v, tuple) else make(v) if isinstance(
                           v, np.ndarray) else v for v in args]
@@ -61,10 +61,10 @@ def test_an_in_place_method_equals_its_out_of_place_function(name, a, args, dtyp
     """
     a = a.astype(dtype) if a.dtype.kind == "f" else a
     cast = lambda v: v.astype(dtype) if v.dtype.kind == "f" and name != "masked_fill" else v
-    x, given = flow.tensor(a), made(lambda v: flow.tensor(cast(v)), args)
+    x, given = flow.tensor(a), convert_arrays(lambda v: flow.tensor(cast(v)), args)
     f = m.clamp if name == "clip" else getattr(m, name)
     with np.errstate(all="ignore"):
-        want = m.cast(f(T(a), *made(lambda v: T(cast(v)), args)), a.dtype.name).a
+        want = m.cast(f(T(a), *convert_arrays(lambda v: T(cast(v)), args)), a.dtype.name).a
     where, alias, version = x.data_ptr(), x.numpy(), x._version
     assert getattr(x, name + "_")(*given) is x and x.data_ptr() == where and x._version > version
     assert x.dtype.name == a.dtype.name

@@ -32,7 +32,7 @@ def assert_equal(ours, theirs, kind=None):
     np.testing.assert_array_equal(ours.numpy(), theirs)
 
 
-def turned(a):
+def change_layout(a):
     """Return the same values in another memory layout."""
     return np.asarray(a.T, order="C").T
 
@@ -59,7 +59,7 @@ def test_operators(data, other, f, swapped):
             return
     with np.errstate(all="ignore"):
         want = f(*wide)
-    assert_equal(f(flow.from_numpy(turned(a)), flow.from_numpy(b)), want)
+    assert_equal(f(flow.from_numpy(change_layout(a)), flow.from_numpy(b)), want)
 
 
 @given(arrays(), st.sampled_from(["neg", "abs", "sign", "square", "relu", "bitwise_not", "clone", "floor"]))
@@ -68,7 +68,7 @@ def test_functions(a, name):
             "relu": lambda a: np.maximum(a, 0),
             "bitwise_not": np.invert, "clone": np.copy, "floor": np.copy}[name]
     with np.errstate(all="ignore"):
-        assert_equal(getattr(flow, name, flow.clone)(flow.from_numpy(turned(a))), want(a).astype("int16"))
+        assert_equal(getattr(flow, name, flow.clone)(flow.from_numpy(change_layout(a))), want(a).astype("int16"))
 
 
 @given(arrays(), st.integers(0, 20))
@@ -108,7 +108,7 @@ def test_products_wrap(data, kind):
 def test_functions_that_only_move_elements(data):
     a, b = data.draw(arrays(shape=(4, 3))), data.draw(arrays(shape=(4, 3)))
     mask, rows = data.draw(arrays(bool, (4, 3))), data.draw(st.lists(st.integers(-4, 3), max_size=5))
-    x, y = flow.from_numpy(a), flow.from_numpy(turned(b))
+    x, y = flow.from_numpy(a), flow.from_numpy(change_layout(b))
     assert_equal(flow.cat([x, y], 1), np.concatenate([a, b], 1))
     assert_equal(flow.stack([x, y]), np.stack([a, b]))
     assert_equal(flow.where(flow.from_numpy(mask), x, y), np.where(mask, a, b))
@@ -136,7 +136,7 @@ def test_integers_wrap_in_conversions(a, kind):
 @given(arrays())
 def test_every_int16_survives_float32(a):
     for kind in (flow.float32, flow.float64, flow.int32):
-        assert_equal(flow.from_numpy(turned(a)).to(kind).short(), a)
+        assert_equal(flow.from_numpy(change_layout(a)).to(kind).short(), a)
 
 
 @given(arrays(), st.sampled_from(["float16", "bfloat16", "float32", "float64"]))

@@ -26,7 +26,7 @@ class Run(nn.Graph):
         return self.f(*args)
 
 
-def both(f, *arrays):
+def run_eagerly_and_lazily(f, *arrays):
     """Return the result of f eagerly and as a graph; both must write the same values to the inputs."""
     mine, inputs = ([flow.tensor(a) for a in arrays] for _ in range(2))
     eager, lazy = f(*mine), Run(f)(*inputs)
@@ -94,7 +94,7 @@ CASES = {
 
 @pytest.mark.parametrize("name", sorted(CASES))
 def test_writes_in_build_equal_eager_writes(name):
-    eager, lazy = both(CASES[name], X, X * 0.5 + 1)
+    eager, lazy = run_eagerly_and_lazily(CASES[name], X, X * 0.5 + 1)
     np.testing.assert_allclose(lazy.numpy(), eager.numpy(), rtol=1e-12)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import flowedu as flow
+from common import flatten
 from flowedu.errors import ArgumentError, DTypeError, FlowError, LinAlgError, ShapeError, UnsupportedError
 
 rng = np.random.default_rng(11)
@@ -114,19 +115,15 @@ LINES = {
 }
 
 
-def flat(x) -> list:
-    return [y for part in x for y in flat(part)] if isinstance(x, (tuple, list)) else [x]
-
-
 def names_in(line: str) -> list[str]:
     return [n for n in INPUTS if re.search(rf"\b{n}\b", line)]
 
 
 def results(line: str, module, values: dict) -> list:
-    return flat(eval(line.partition("#")[0], {"m": module.linalg, "size": size, **values}))
+    return flatten(eval(line.partition("#")[0], {"m": module.linalg, "size": size, **values}))
 
 
-def made(line: str, module, grad=False, change=lambda a: a) -> dict:
+def make_inputs(line: str, module, grad=False, change=lambda a: a) -> dict:
     return {n: module.tensor(change(INPUTS[n]), requires_grad=grad) for n in names_in(line)}
 
 
@@ -135,7 +132,7 @@ def made(line: str, module, grad=False, change=lambda a: a) -> dict:
 def test_results_equal_numpys(line, kind):
     arrays = {n: INPUTS[n].astype(kind) for n in names_in(line)}
     with np.errstate(all="ignore"):
-        want = flat(LINES[line](**{n: a.astype("f8") for n, a in arrays.items()}))
+        want = flatten(LINES[line](**{n: a.astype("f8") for n, a in arrays.items()}))
     got = results(line, flow, {n: flow.tensor(a) for n, a in arrays.items()})
     assert len(got) == len(want)
     for x, y in zip(got, map(np.asarray, want)):
@@ -158,7 +155,7 @@ class Line(flow.nn.Graph):
 
 @pytest.mark.parametrize("line", [line for line in LINES if "eager" not in line])
 def test_a_graph_gives_the_same(line):
-    values = made(line, flow)
+    values = make_inputs(line, flow)
     for a, b in zip(Line(line)(*values.values()), results(line, flow, values), strict=True):
         assert a.dtype is b.dtype
         np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=1e-9, atol=1e-9)
@@ -177,7 +174,7 @@ def total(line, module, values):
                                   or "hermitian" in line])
 def test_the_gradient_is_the_derivative(line):
     """The gradient of pinv assumes constant rank, so cutoffs that change the rank are left out."""
-    values = made(line, flow, True)
+    values = make_inputs(line, flow, True)
     y = total(line, flow, values)
     if y is None:
         assert "rank" in line
@@ -186,7 +183,7 @@ def test_the_gradient_is_the_derivative(line):
     for n, x in values.items():
         v = np.random.default_rng(5).standard_normal(x.shape)
         v = (v + v.swapaxes(-1, -2)) / 2 if "hermitian" in line or "cholesky" in line or "eig" in line else v
-        f = lambda h, n=n, v=v: total(line, flow, {**made(line, flow, True), n: flow.tensor(
+        f = lambda h, n=n, v=v: total(line, flow, {**make_inputs(line, flow, True), n: flow.tensor(
             INPUTS[n] + h * v, requires_grad=True)}).item()
         h = 1e-4
         slope = (8 * (f(h) - f(-h)) - (f(2 * h) - f(-2 * h))) / (12 * h)
@@ -199,7 +196,7 @@ def test_the_gradient_is_the_derivative(line):
 def test_results_equal_pytorchs(line):
     torch = pytest.importorskip("torch")
     learns = "cond(A" not in line and "'r'" not in line           # PyTorch has no gradient of these
-    ours, theirs = made(line, flow, learns), made(line, torch, learns)
+    ours, theirs = make_inputs(line, flow, learns), make_inputs(line, torch, learns)
     for x, y in zip(results(line, flow, ours), results(line, torch, theirs), strict=True):
         assert x.dtype.name == str(y.dtype).removeprefix("torch.") and tuple(x.shape) == tuple(y.shape)
         np.testing.assert_allclose(x.detach().numpy(), y.detach().numpy(), rtol=1e-7, atol=1e-8)
@@ -237,7 +234,7 @@ EMPTY = {
 @pytest.mark.parametrize("line", EMPTY)
 def test_empty_inputs_equal_pytorchs(line):
     torch = pytest.importorskip("torch")
-    ours, theirs = (flat(eval(f"m.linalg.{line}", {"m": m, "x": m.ones(*EMPTY[line])}))
+    ours, theirs = (flatten(eval(f"m.linalg.{line}", {"m": m, "x": m.ones(*EMPTY[line])}))
                     for m in (flow, torch))
     for x, y in zip(ours, theirs, strict=True):
         assert tuple(x.shape) == tuple(y.shape) and x.dtype.name == str(y.dtype).removeprefix("torch.")
@@ -315,7 +312,7 @@ REFUSED = {
 @pytest.mark.parametrize("line", REFUSED)
 def test_invalid_calls_raise_with_these_words(line):
     with pytest.raises(REFUSED[line], match="(?s)expected.*got.*fix"):
-        eval(f"flow.linalg.{line}", {"flow": flow, **made(line, flow)})
+        eval(f"flow.linalg.{line}", {"flow": flow, **make_inputs(line, flow)})
 
 
 @pytest.mark.parametrize("kind", [flow.float16, flow.bfloat16, flow.int64])

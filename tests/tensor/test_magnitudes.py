@@ -30,7 +30,7 @@ def answers(f, a, b, kind):
     return z.detach().double().numpy(), x.grad.double().numpy()
 
 
-def check(f, a, b, least=1e-37):
+def assert_float32_near_float64(f, a, b, least=1e-37):
     a, b = (np.asarray(t, np.float32) for t in (a, b))
     (got, slope), (want, right) = answers(f, a, b, flow.float32), answers(f, a, b, flow.float64)
     for p, q in ((got, want), (slope, right)):
@@ -54,14 +54,14 @@ def some(draw):
 def test_representable_results_do_not_overflow(name, a, b, power):
     size = 10.0 ** power
     least = {"softmax": 1e-4, "mean": 1e-6 * size}.get(name, 1e-37)        # between 0 and 1; sums may cancel
-    check(ROOMY[name], a * size, b * size, least)
+    assert_float32_near_float64(ROOMY[name], a * size, b * size, least)
 
 
 @pytest.mark.parametrize("name", SQUARED)
 @settings(max_examples=25)
 @given(a=some(), power=st.integers(-15, 19))
 def test_representable_variances_do_not_overflow(name, a, power):
-    check(SQUARED[name], a * 10.0 ** power, a)
+    assert_float32_near_float64(SQUARED[name], a * 10.0 ** power, a)
 
 
 def test_a_variance_near_the_end_of_float32():

@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 import flowedu as flow
+from common import flatten
 
 from .cases import ADVANCED, CASTS, CREATION, EVERY, INDEX, MASKS, OURS
 from .inputs import INPUTS, split
-from .lines import flat, gradients, names_in, run, variables, weights
+from .lines import draw_weights, evaluate_line, gradients, names_in, variables
 from .meaning import m
 from .meaning.kinds import T, as_kind, category
 
@@ -23,7 +24,7 @@ STEP = 1e-6
 
 def meant(text: str, inputs: dict):
     with np.errstate(all="ignore"):
-        return run(text, m, inputs)
+        return evaluate_line(text, m, inputs)
 
 
 def assert_matches(got, want):
@@ -41,17 +42,17 @@ def assert_matches(got, want):
         np.testing.assert_array_equal(a, want.a)
 
 
-def slopes(text: str, inputs: dict, name: str):
+def finite_differences(text: str, inputs: dict, name: str):
     """Return d(weighted sum of all floating results)/d(input) for each element, NaN where the result is not
     finite.
     """
     x = inputs[name]
-    found, factors = np.zeros(x.shape), weights(flat(meant(text, inputs)))
+    found, factors = np.zeros(x.shape), draw_weights(flatten(meant(text, inputs)))
 
     def results(k, step):
         moved = x.a.copy()
         moved[k] += step
-        return flat(meant(text, {**inputs, name: T(moved)}))
+        return flatten(meant(text, {**inputs, name: T(moved)}))
 
     for k in np.ndindex(*x.shape):
         for y, z, w in zip(results(k, STEP), results(k, -STEP), factors):
@@ -65,10 +66,10 @@ def slopes(text: str, inputs: dict, name: str):
 def test_values_and_gradients(case):
     text, flags = split(case)
     ours, theirs = variables(text, flow, True), variables(text, m, False)
-    got, want = run(text, flow, ours), meant(text, theirs)
+    got, want = evaluate_line(text, flow, ours), meant(text, theirs)
     if "mode" in flags:                                    # either of several equal elements may be chosen
         got, want = got.values, want.values
-    a, b = flat(got), flat(want)
+    a, b = flatten(got), flatten(want)
     assert len(a) == len(b)
     for x, y in zip(a, b):
         assert_matches(x, y)
@@ -85,7 +86,7 @@ def test_values_and_gradients(case):
             isinstance(y, flow.Tensor) and y.requires_grad for y in a):
         return
     for name, g in gradients(got, ours, flow).items():
-        want = slopes(text, theirs, name)
+        want = finite_differences(text, theirs, name)
         known = np.isfinite(want)
         found = np.zeros(want.shape) if g is None else g.numpy()
         np.testing.assert_allclose(found[known], want[known], rtol=1e-5, atol=1e-6, err_msg=name)
@@ -93,7 +94,7 @@ def test_values_and_gradients(case):
 
 @pytest.mark.parametrize("case", CREATION + CASTS)
 def test_creation_and_conversion(case):
-    got, want = run(case, flow, variables(case, flow, False)), run(case, m, variables(case, m, False))
+    got, want = evaluate_line(case, flow, variables(case, flow, False)), evaluate_line(case, m, variables(case, m, False))
     if case.startswith(("m.empty", "m.Tensor(0")):         # no elements, or arbitrary ones
         assert got.dtype.name == want.kind and tuple(got.shape) == want.shape
     else:

@@ -23,7 +23,7 @@ def limits(kind: str) -> tuple[int, int]:
     return (0, 1) if kind == "bool" else (int(np.iinfo(kind).min), int(np.iinfo(kind).max))
 
 
-def numbers(kind: str) -> list:
+def list_numbers(kind: str) -> list:
     low, high = limits(kind)
     return ([low - 1, high + 1, low, high, low - 300, high + 300, -1, 0, 1, 2, math.nan, math.inf, -math.inf,
              1e20, -1e20,
@@ -40,11 +40,11 @@ def plain(v):
     return v.item() if isinstance(v, np.generic) else v
 
 
-def made(kind: str) -> flow.Tensor:
+def make_tensor(kind: str) -> flow.Tensor:
     return flow.tensor(elements(kind), dtype=getattr(flow, kind))
 
 
-def said(f, *args):
+def compute_or_none(f, *args):
     """Return the result of f as plain numbers, or None if it raises."""
     try:
         y = f(*args)
@@ -66,8 +66,8 @@ def wrapped(n: int, kind: str) -> int:
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("op", COMPARISONS, ids=lambda f: f.__name__)
 def test_comparisons_are_exact(op, kind):
-    x = made(kind)
-    for v in numbers(kind):
+    x = make_tensor(kind)
+    for v in list_numbers(kind):
         want = [op(n, plain(v)) for n in elements(kind)]
         assert op(x, v).tolist() == want, v
         assert getattr(flow, op.__name__)(x, v).tolist() == want, v
@@ -92,9 +92,9 @@ def test_comparisons_of_any_number(kind, data):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_truth_values_and_searches(kind):
-    x = made(kind)
+    x = make_tensor(kind)
     order = x.sort()[0]
-    for v in numbers(kind):
+    for v in list_numbers(kind):
         p = plain(v)
         assert flow.isin(x, v).tolist() == [n == p for n in elements(kind)], v
         assert flow.isin(v, x).item() is any(n == p for n in elements(kind)), v
@@ -112,8 +112,8 @@ def test_truth_values_and_searches(kind):
 # ---- bounds raise only if they would be returned
 @pytest.mark.parametrize("kind", KINDS[:4])
 def test_bounds(kind):
-    x, (low, high) = made(kind), limits(kind)
-    for v in numbers(kind):
+    x, (low, high) = make_tensor(kind), limits(kind)
+    for v in list_numbers(kind):
         p = plain(v)
         if isinstance(p, bool) or not isinstance(p, int):
             continue                                     # the result for a float bound is a float
@@ -123,7 +123,7 @@ def test_bounds(kind):
                                                                      min)):
             want = [pick(n, p) for n in elements(kind)]
             free = all(low <= n <= high for n in want)
-            assert said(f, x, v) == (want if free else None), v
+            assert compute_or_none(f, x, v) == (want if free else None), v
     assert flow.clip(x, low - 1, high + 1).tolist() == elements(kind)
     assert flow.clamp(x, low - 300, high + 300).dtype is x.dtype
 
@@ -165,11 +165,11 @@ COUNTED = {"randint", "random_", "arange", "linspace"}         # in 64 bits, by 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", WRITES)
 def test_numbers_that_do_not_fit_are_not_written(name, kind):
-    x, (low, high) = made(kind), limits(kind)
-    for v in numbers(kind):
+    x, (low, high) = make_tensor(kind), limits(kind)
+    for v in list_numbers(kind):
         if name in COUNTED and (isinstance(v, float) or kind == "bool"):
             continue
-        got = said(WRITES[name], x, v)
+        got = compute_or_none(WRITES[name], x, v)
         if kind == "bool":
             assert got in (None, [bool(v)]), v
         elif whole(v) is None or not low <= whole(v) <= high:
@@ -183,19 +183,19 @@ def test_numbers_that_do_not_fit_are_not_written(name, kind):
 @pytest.mark.parametrize("name", WRITES)
 def test_the_error_names_the_function(name):
     with pytest.raises(FlowError) as e:
-        WRITES[name](made("uint8"), 300)
+        WRITES[name](make_tensor("uint8"), 300)
     assert not str(e.value).startswith("scalar:"), str(e.value)
 
 
 @pytest.mark.parametrize("kind", KINDS[:4])
 def test_where(kind):
     """A float operand gives a float result; an integer has to fit."""
-    x, (low, high) = made(kind), limits(kind)
-    for v in numbers(kind):
+    x, (low, high) = make_tensor(kind), limits(kind)
+    for v in list_numbers(kind):
         p = plain(v)
         if isinstance(p, int):
             want = [p] * len(elements(kind)) if low <= p <= high else None
-            assert said(flow.where, x != x, x, v) == want and said(flow.where, x == x, v, x) == want, v
+            assert compute_or_none(flow.where, x != x, x, v) == want and compute_or_none(flow.where, x == x, v, x) == want, v
 
 
 # ---- arithmetic: + - * and bit operators wrap, like their results; other operators have no such law
@@ -213,12 +213,12 @@ EXACT = {"floor_divide": _divides(operator.floordiv), "remainder": _divides(oper
 @pytest.mark.parametrize("kind", KINDS[:4])
 @pytest.mark.parametrize("name", [*WRAP, *EXACT])
 def test_arithmetic(name, kind):
-    x, (low, high), f = made(kind), limits(kind), {**WRAP, **EXACT}[name]
-    for v in numbers(kind):
+    x, (low, high), f = make_tensor(kind), limits(kind), {**WRAP, **EXACT}[name]
+    for v in list_numbers(kind):
         p = plain(v)
         if isinstance(p, bool) or not isinstance(p, int):
             continue
-        got = said(getattr(flow, name), x, v)
+        got = compute_or_none(getattr(flow, name), x, v)
         if name in EXACT and not low <= p <= high or not -2 ** 63 <= p < 2 ** 64:
             assert got is None, v
         elif name in WRAP or got is not None:
@@ -228,7 +228,7 @@ def test_arithmetic(name, kind):
 # ---- the same rule in graphs and in the registry
 @pytest.mark.parametrize("kind", KINDS)
 def test_in_graphs(kind):
-    x, (low, high) = made(kind), limits(kind)
+    x, (low, high) = make_tensor(kind), limits(kind)
     todo = [*(lambda x, v, f=f: f(x, v) for f in COMPARISONS), flow.isin]
     todo += [] if kind == "bool" else [flow.maximum, flow.minimum, flow.add, flow.pow, *(
         WRITES[name] for name in ("masked_fill", "fill_", "setitem", "full_like", "pad"))]
@@ -238,7 +238,7 @@ def test_in_graphs(kind):
                 def build(self, x):
                     return f(x, v)  # noqa: B023
 
-            assert repr(said(Graph(), x)) == repr(said(f, x, v)), (f, v)         # repr compares NaNs
+            assert repr(compute_or_none(Graph(), x)) == repr(compute_or_none(f, x, v)), (f, v)         # repr compares NaNs
 
 
 RECORDS = sorted(n for n, op in REGISTRY.items() if op.elementwise and len(op.inputs) == 2 and not op.attrs)
@@ -248,7 +248,7 @@ RECORDS = sorted(n for n, op in REGISTRY.items() if op.elementwise and len(op.in
 def test_registry_refuses_numbers_outside_the_dtype(name):
     for kind in KINDS[:4]:
         for v in (limits(kind)[0] - 1, limits(kind)[1] + 1, 2 ** 64):
-            for args in ((made(kind), v), (v, made(kind))):
+            for args in ((make_tensor(kind), v), (v, make_tensor(kind))):
                 with pytest.raises(FlowError):
                     REGISTRY[name](*args)
 

@@ -6,14 +6,14 @@ import pytest
 import flowedu as flow
 
 from .inputs import INPUTS
-from .lines import run, variables
+from .lines import evaluate_line, variables
 from .refusals import ASSIGNMENTS, REFUSED, rows
 
 
 @pytest.mark.parametrize("text, kind", rows(REFUSED))
 def test_lines(text, kind):
     with pytest.raises(getattr(builtins, kind)) as ours:
-        run(text, flow, variables(text, flow, False))
+        evaluate_line(text, flow, variables(text, flow, False))
     message = str(ours.value)
     if isinstance(ours.value, flow.errors.FlowError):
         assert "test_refusals.py" in message or "lines.py" in message or "<string>" in message

@@ -18,7 +18,7 @@ x = f32(2, 3)
 SHAPES = hnp.array_shapes(min_dims=0, max_dims=4, max_side=4)
 
 
-def leaf(a):
+def make_leaf(a):
     return flow.tensor(np.asarray(a, np.float64), requires_grad=True)
 
 
@@ -55,7 +55,7 @@ def test_inspecting_a_tensor():
     assert t.T.shape == (3, 2) and not t.T.is_contiguous() and t.T.stride() == (1, 3)
     assert [row.tolist() for row in t] == x.tolist()
     assert "tensor(" in repr(t) and "float32" in repr(t)
-    assert "requires_grad=True" in repr(leaf(1.0)) and "mul_backward>" in repr(leaf(1.0) * 2)
+    assert "requires_grad=True" in repr(make_leaf(1.0)) and "mul_backward>" in repr(make_leaf(1.0) * 2)
     assert flow.tensor(2.5).item() == 2.5 and float(flow.tensor([2.5])) == 2.5 and int(flow.tensor(3)) == 3
     assert bool(flow.tensor(1)) and not bool(flow.tensor([0.0]))
     np.testing.assert_array_equal(np.exp(t), np.exp(x))
@@ -206,7 +206,7 @@ def test_wrong_operands_are_refused():
 # -------------------------------------------------------------------------------------------------------
 
 def test_gradients_reach_the_leaves_and_add_up():
-    a, b = leaf([1.0, 2, 3]), leaf(2.0)
+    a, b = make_leaf([1.0, 2, 3]), make_leaf(2.0)
     y = (a * b + a).sum()                       # b is broadcast, a is used twice
     assert not y.is_leaf and a.is_leaf and y.requires_grad and y.grad_fn is not None
     y.backward()
@@ -219,7 +219,7 @@ def test_gradients_reach_the_leaves_and_add_up():
 
 
 def test_the_accumulated_gradient_has_separate_memory():
-    a, b = leaf([1.0, 2.0]), leaf([3.0, 4.0])
+    a, b = make_leaf([1.0, 2.0]), make_leaf([3.0, 4.0])
     (a + b).sum().backward()
     a.grad.numpy()[...] = 7
     assert b.grad.tolist() == [1, 1]
@@ -229,7 +229,7 @@ def test_the_accumulated_gradient_has_separate_memory():
 
 
 def test_a_gradient_can_be_given():
-    a = leaf([1.0, 2.0])
+    a = make_leaf([1.0, 2.0])
     (a * a).backward(flow.tensor(np.array([1.0, 10.0])))
     assert a.grad.tolist() == [2, 40]
     with refused(ValueError, "shape", fix=False):
@@ -238,19 +238,19 @@ def test_a_gradient_can_be_given():
 
 def test_tensors_without_gradient_raise_in_backward():
     with pytest.raises(GradientError, match="one-element"):
-        (leaf([1.0, 2.0]) * 2).backward()
+        (make_leaf([1.0, 2.0]) * 2).backward()
     with pytest.raises(GradientError, match="requires_grad=True"):
         flow.tensor(1.0).backward()
     with pytest.raises(GradientError, match="floating point"):
         flow.tensor([1], requires_grad=True)
     with pytest.raises(GradientError, match="detach"):
-        (leaf(1.0) * 2).requires_grad = False
+        (make_leaf(1.0) * 2).requires_grad = False
     with pytest.raises(GradientError, match="not .*used"):
-        flow.grad(leaf(1.0) * 2, leaf(1.0))
+        flow.grad(make_leaf(1.0) * 2, make_leaf(1.0))
 
 
 def test_a_second_backward_raises_with_advice():
-    a = leaf(2.0)
+    a = make_leaf(2.0)
     y = a * a * a
     y.backward(retain_graph=True)
     y.backward()
@@ -264,7 +264,7 @@ def test_a_second_backward_raises_with_advice():
 
 
 def test_gradients_of_inner_values():
-    a = leaf([1.0, 2.0])
+    a = make_leaf([1.0, 2.0])
     h = a * 3
     y = (h * h).sum()
     assert [g.tolist() for g in flow.grad(y, [h, a], retain_graph=True)] == [[6, 12], [18, 36]]
@@ -275,7 +275,7 @@ def test_gradients_of_inner_values():
 
 
 def test_second_order_gradients():
-    a = leaf(2.0)
+    a = make_leaf(2.0)
     (first,) = flow.grad(a * a * a, a, create_graph=True)
     (second,) = flow.grad(first, a, create_graph=True)
     (third,) = flow.grad(second, a)
@@ -288,7 +288,7 @@ def test_second_order_gradients():
 
 
 def test_no_grad_and_detach_record_nothing():
-    a = leaf(2.0)
+    a = make_leaf(2.0)
     with flow.no_grad():
         y = a * 3
         with flow.no_grad():
@@ -305,7 +305,7 @@ def test_no_grad_and_detach_record_nothing():
 
 
 def test_integers_and_comparisons_stop_gradients():
-    a = leaf([1.0, -1.0])
+    a = make_leaf([1.0, -1.0])
     assert not (a > 0).requires_grad and not a.argmax(0).requires_grad
     y = (a * (a > 0)).sum()
     y.backward()
@@ -314,7 +314,7 @@ def test_integers_and_comparisons_stop_gradients():
 
 @given(st.data())
 def test_views_pass_gradients_on(data):
-    a = t = leaf(np.arange(24.0).reshape(2, 3, 4))      # every element has a distinct value
+    a = t = make_leaf(np.arange(24.0).reshape(2, 3, 4))      # every element has a distinct value
     for _ in range(data.draw(st.integers(1, 4))):
         kind = data.draw(st.sampled_from(["transpose", "reshape", "slice", "expand", "flatten"]))
         if kind == "transpose":
@@ -336,7 +336,7 @@ def test_views_pass_gradients_on(data):
 @given(st.floats(-2, 2), st.floats(-2, 2), st.integers(0, 6))
 def test_deep_graphs_with_shared_parts(p, q, depth):
     """Each level uses y twice, so there are 2^depth paths; each node is visited once."""
-    a, b = leaf(p), leaf(q)
+    a, b = make_leaf(p), make_leaf(q)
     y, want_a, want_b, value = a * b, q, p, p * q
     for _ in range(depth):
         y, want_a, want_b, value = y + y * 0.5, want_a * 1.5, want_b * 1.5, value * 1.5
@@ -349,7 +349,7 @@ def test_training_by_hand():
     rng = np.random.default_rng(0)
     inputs, wanted = rng.standard_normal((64, 3)), rng.standard_normal((3, 1))
     data, target = flow.tensor(inputs), flow.tensor(inputs @ wanted)
-    w = leaf(np.zeros((3, 1)))
+    w = make_leaf(np.zeros((3, 1)))
     for _ in range(200):
         ((data @ w - target) ** 2).mean().backward()
         w.numpy()[...] -= 0.1 * w.grad.numpy()

@@ -10,8 +10,8 @@ from hypothesis import assume, given, settings
 
 import flowedu as flow
 from flowedu.errors import GradientError
-from tensor.numpy_programs import Array, slopes
-from tensor.programs import WRITES, act, finish, numbers, ours, programs, start
+from tensor.numpy_programs import Array, finite_differences
+from tensor.programs import WRITES, act, draw_program_inputs, finish, ours, programs, start
 
 
 @given(programs)
@@ -21,7 +21,7 @@ def test_random_programs_agree_with_numpy(program):
     numerical slopes.
     """
     steps, seed = program
-    mine, arrays, done = start(flow, seed, ours), [Array(a) for a in numbers(seed)], []
+    mine, arrays, done = start(flow, seed, ours), [Array(a) for a in draw_program_inputs(seed)], []
     for one in steps:
         before, x = len(mine), mine[one[2] % len(mine)]
         if one[:2] in (("write", "fill_"), ("write", "zero_")) and x.requires_grad and x.is_leaf:
@@ -57,7 +57,7 @@ def test_random_programs_agree_with_numpy(program):
     except GradientError as e:                           # an error is acceptable, a wrong gradient is not
         assert "modified by an inplace operation" in str(e)
         return
-    for got, want in zip(gradients, slopes(run, numbers(seed), 2)):
+    for got, want in zip(gradients, finite_differences(run, draw_program_inputs(seed), 2)):
         np.testing.assert_allclose(np.zeros(want.shape) if got is None else got, want, rtol=1e-4, atol=1e-4)
 
 
@@ -124,7 +124,7 @@ def test_every_write_has_the_gradient_of_its_out_of_place_form(name, on):
     total.backward()
     b, _ = run(*map(Array, start), part)
     np.testing.assert_allclose(a.detach().numpy(), b.a, rtol=1e-12)
-    for leaf, want in zip((w, u), slopes(lambda leaves: run(*leaves, part)[1].item(), start, 2)):
+    for leaf, want in zip((w, u), finite_differences(lambda leaves: run(*leaves, part)[1].item(), start, 2)):
         got = np.zeros(want.shape) if leaf.grad is None else leaf.grad.numpy()
         np.testing.assert_allclose(got, want, rtol=1e-6, atol=1e-7)
 
@@ -195,7 +195,7 @@ def test_changes_of_shape_in_place(change, plain):
             and (a.data_ptr() == y.data_ptr()) == (b.a.ctypes.data == z.a.ctypes.data))
     assert all(p == q // 8 for p, q, n in zip(y.stride(), z.a.strides, z.shape) if n > 1)
     np.testing.assert_array_equal(y.detach().numpy(), z.a)
-    want, = slopes(lambda leaves: run(*leaves, plain)[2].item(), [start], 1)
+    want, = finite_differences(lambda leaves: run(*leaves, plain)[2].item(), [start], 1)
     np.testing.assert_allclose(w.grad.numpy(), want, rtol=1e-6, atol=1e-6)
 
 

@@ -21,7 +21,7 @@ BLOCKS = {
 }
 
 
-def leaves(block) -> list:
+def find_parameters(block) -> list:
     if isinstance(block, nn.Module):
         return list(block.parameters())
     cells = [c.cell_contents for c in block.__closure__]
@@ -41,7 +41,7 @@ def test_results_are_the_same_without_checkpointing(name, needs):
         x = flow.tensor(np.random.default_rng(0).normal(size=(2, 3, 4)).astype("f4"), requires_grad=needs)
         y = run(x)
         after = flow.randn(3)
-        ps = leaves(block) + ([x] if needs else [])
+        ps = find_parameters(block) + ([x] if needs else [])
         for p in ps:
             p.grad = None
         y.sin().sum().backward(retain_graph=True)

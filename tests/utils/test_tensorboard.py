@@ -42,7 +42,7 @@ def alone(monkeypatch, nothing_told):
     monkeypatch.setattr(builtins, "__import__", missing)
 
 
-def said(call):
+def collect_warnings(call):
     with warnings.catch_warnings(record=True) as found:
         warnings.simplefilter("always")
         call()
@@ -84,13 +84,13 @@ def test_a_table_of_numbers(tmp_path, alone):
 
 
 def test_missing_tensorboard_warns_once(tmp_path, alone):
-    first = said(lambda: SummaryWriter(tmp_path / "a"))
+    first = collect_warnings(lambda: SummaryWriter(tmp_path / "a"))
     assert [w.filename for w in first] == [__file__]
     assert "a/scalars.csv alone" in str(first[0].message) and install("tensorboard") in str(first[0].message)
     writer = SummaryWriter(tmp_path / "b")
-    assert not said(lambda: SummaryWriter(tmp_path / "c"))
+    assert not collect_warnings(lambda: SummaryWriter(tmp_path / "c"))
     for call in (lambda: writer.add_text("t", "words"), lambda: writer.add_histogram("h", np.ones(3))):
-        assert len(said(call)) == 1 and not said(call)
+        assert len(collect_warnings(call)) == 1 and not collect_warnings(call)
 
 
 def test_unsupported_images_warn(tmp_path, nothing_told):
@@ -99,8 +99,8 @@ def test_unsupported_images_warn(tmp_path, nothing_told):
         writer = SummaryWriter(tmp_path)
     writer.add_scalar("a", 1)
     assert scalars(tmp_path / "scalars.csv") == {"a": {0: 1.0}}, "a line is on disk as soon as it is written"
-    assert "not kept" in str(said(lambda: writer.add_image("x", None))[0].message)
-    assert not said(lambda: writer.add_graph(None))
+    assert "not kept" in str(collect_warnings(lambda: writer.add_image("x", None))[0].message)
+    assert not collect_warnings(lambda: writer.add_graph(None))
 
 
 def test_tensorboard_reads_the_event_files(tmp_path):

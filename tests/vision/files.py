@@ -110,7 +110,7 @@ def tar_gz(folder: str, files: dict[str, bytes]) -> bytes:
     return out.getvalue()
 
 
-def write(folder, files: dict[str, bytes]):
+def write_files(folder, files: dict[str, bytes]):
     folder.mkdir(parents=True, exist_ok=True)
     for name, data in files.items():
         (folder / name).write_bytes(data)

@@ -54,7 +54,7 @@ def server(tmp_path):
         thread.join()
 
 
-def names(folder):
+def list_file_names(folder):
     return sorted(p.name for p in folder.rglob("*") if p.is_file())
 
 
@@ -213,9 +213,9 @@ def test_cifar10_in_each_of_its_versions(tmp_path, how):
         files.write(tmp_path / folder, content)
     check_cifar10(datasets.CIFAR10(tmp_path, train=True), 20, True)
     check_cifar10(datasets.CIFAR10(tmp_path, train=False), 4, False)
-    assert names(tmp_path
-                 / folder) == sorted(
-                     content), "nothing else was taken out of the archive, nothing is half done"
+    assert list_file_names(tmp_path
+                           / folder) == sorted(
+                               content), "nothing else was taken out of the archive, nothing is half done"
 
 
 @pytest.mark.parametrize("version", [0, 1])
@@ -252,7 +252,7 @@ def test_damaged_binary_cifar_and_archives(tmp_path):
         files.write(tmp_path / root, {"cifar-10-python.tar.gz": content})
         with pytest.raises(DataError, match=why):
             datasets.CIFAR10(tmp_path / root)
-        assert not [n for n in names(tmp_path / root) if n.endswith(".part")]
+        assert not [n for n in list_file_names(tmp_path / root) if n.endswith(".part")]
 
 
 @pytest.mark.parametrize("packed_too", [False, True], ids=["tar", "gzip"])
@@ -274,7 +274,7 @@ def test_any_damaged_archive_raises_a_data_error(tmp_path, packed_too):
         except DataError as e:
             told += 1
             assert "extract: " in str(e)
-        assert not [n for n in names(tmp_path / "out") if n.endswith(".part")]
+        assert not [n for n in list_file_names(tmp_path / "out") if n.endswith(".part")]
     assert told > 50
 
 
@@ -304,14 +304,14 @@ def test_download_of_mnist_takes_the_next_server_and_checks(tmp_path, server, mo
     monkeypatch.setattr(datasets.MNIST, "sha256", {n[:-3]: hashlib.sha256(b).hexdigest()
                                                    for n, b in raw.items()})
     assert len(datasets.MNIST(tmp_path / "data", download=True)) == 7
-    assert names(tmp_path / "data") == sorted(raw)
+    assert list_file_names(tmp_path / "data") == sorted(raw)
     assert len(datasets.MNIST(tmp_path / "mine", download=True, source_url=address + "good")) == 7
     monkeypatch.setattr(datasets.MNIST, "mirrors", ())  # existing files are not downloaded again
     assert len(datasets.MNIST(tmp_path / "data", download=True)) == 7
     monkeypatch.setattr(datasets.MNIST, "mirrors", (address + "bad/",))
     with pytest.raises(DataError, match="sha256"):
         datasets.MNIST(tmp_path / "other", download=True)
-    assert names(tmp_path / "other") == []
+    assert list_file_names(tmp_path / "other") == []
 
 
 def test_download_of_cifar10(tmp_path, server, monkeypatch):

@@ -9,7 +9,7 @@ from nn.formulas.norms import per_channel, standard
 from nn.formulas.windows import adaptive_avg_pool, conv, max_pool
 
 
-class Net:
+class NumpyNet:
     """Layers of networks in NumPy, with weights by name."""
 
     def __init__(self, own):
@@ -165,6 +165,6 @@ def test_network(name):
     x = rng.uniform(0, 1, shape)
     with flow.no_grad():
         y = model(flow.tensor(x)).numpy()
-    want = formula(Net(own), x)
+    want = formula(NumpyNet(own), x)
     assert y.shape == want.shape and np.abs(want).max() > 1e-3
     np.testing.assert_allclose(y, want, rtol=1e-7, atol=1e-9 * np.abs(want).max())

@@ -54,7 +54,7 @@ def pair(ours, theirs, seed=0):
     return model, twin
 
 
-def close(got, want, what):
+def assert_same_as_torch(got, want, what):
     got, want = got.detach().numpy(), want.detach().numpy()
     np.testing.assert_allclose(got, want, rtol=1e-6, atol=1e-9 + 1e-8 * np.abs(want).max(), err_msg=what)
 
@@ -68,20 +68,20 @@ def test_values_and_gradients(name):
     x, tx = flow.tensor(a, requires_grad=True), torch.tensor(a, requires_grad=True)
     y, ty = model(x), twin(tx)
     weight = rng.normal(size=tuple(ty.shape))
-    close(y, ty, "output while training")
+    assert_same_as_torch(y, ty, "output while training")
     (y * flow.tensor(weight)).sum().backward()
     (ty * torch.tensor(weight)).sum().backward()
-    close(x.grad, tx.grad, "gradient of the input")
+    assert_same_as_torch(x.grad, tx.grad, "gradient of the input")
     theirs_by_name = dict(twin.named_parameters())
     for n, p in model.named_parameters():
-        close(p.grad, theirs_by_name[n].grad, f"gradient of {n}")
+        assert_same_as_torch(p.grad, theirs_by_name[n].grad, f"gradient of {n}")
     buffers = dict(twin.named_buffers())
     for n, b in model.named_buffers():
-        close(b, buffers[n], n)
+        assert_same_as_torch(b, buffers[n], n)
     model.eval()
     twin.eval()
     with flow.no_grad(), torch.no_grad():
-        close(model(x), twin(tx), "output when testing")
+        assert_same_as_torch(model(x), twin(tx), "output when testing")
 
 
 def test_training_has_the_same_losses():
@@ -127,13 +127,13 @@ def test_gpt():
         idx, targets = rng.integers(0, 23, (2, t)), rng.integers(0, 23, (2, t))
         logits, loss = model(flow.tensor(idx), flow.tensor(targets))
         want = twin(torch.tensor(idx))
-        close(logits, want, "logits")
-        close(model(flow.tensor(idx)), want, "logits without targets")
+        assert_same_as_torch(logits, want, "logits")
+        assert_same_as_torch(model(flow.tensor(idx)), want, "logits without targets")
         theirs = torch.nn.functional.cross_entropy(want.flatten(0, 1), torch.tensor(targets).flatten())
-        close(loss, theirs, "loss")
+        assert_same_as_torch(loss, theirs, "loss")
         model.zero_grad()
         twin.zero_grad()
         loss.backward()
         theirs.backward()
         for n, p in model.named_parameters():
-            close(p.grad, dict(twin.named_parameters())[n].grad, n)
+            assert_same_as_torch(p.grad, dict(twin.named_parameters())[n].grad, n)

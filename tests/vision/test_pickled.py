@@ -34,7 +34,7 @@ large_omnivores_and_herbivores medium_mammals non-insect_invertebrates people re
 vehicles_1 vehicles_2""".split()
 
 
-def read(tmp_path: Path, data: bytes):
+def write_and_read(tmp_path: Path, data: bytes):
     path = tmp_path / "file"
     path.write_bytes(data)
     return read_pickled(path)
@@ -44,9 +44,9 @@ def test_our_writer_makes_the_original_files_byte_for_byte(tmp_path):
     ten = pickled({"num_cases_per_batch": 10000, "label_names": CIFAR10, "num_vis": 3072})
     hundred = pickled({"fine_label_names": FINE, "coarse_label_names": COARSE})
     assert hashlib.md5(ten).hexdigest() == META10 and hashlib.md5(hundred).hexdigest() == META100
-    assert read(tmp_path, ten) == {"num_cases_per_batch": 10000, "label_names": [n.encode() for n in CIFAR10],
-                                   "num_vis": 3072}
-    assert read(tmp_path, hundred)["coarse_label_names"][-1] == b"vehicles_2"
+    assert write_and_read(tmp_path, ten) == {"num_cases_per_batch": 10000, "label_names": [n.encode() for n in CIFAR10],
+                                             "num_vis": 3072}
+    assert write_and_read(tmp_path, hundred)["coarse_label_names"][-1] == b"vehicles_2"
 
 
 @given(st.data())
@@ -59,7 +59,7 @@ def test_values_equal_those_of_unpickling(tmp_path_factory, data):
     d["data"] = np.random.default_rng(0).integers(0, 256, shape, np.uint8)
     raw = pickled(d)
     want = pickle.loads(raw, encoding="bytes")          # unpickles our own bytes
-    got = read(tmp_path_factory.mktemp("p"), raw)
+    got = write_and_read(tmp_path_factory.mktemp("p"), raw)
     assert list(got) == [k.decode() for k in want]
     np.testing.assert_array_equal(got.pop("data"), want.pop(b"data"), strict=True)
     assert got == {k.decode(): v for k, v in want.items()}
@@ -75,7 +75,7 @@ def test_a_file_with_a_call_is_refused_without_calling(tmp_path, protocol, monke
     raw = pickle.dumps({"data": Evil()}, protocol)
     monkeypatch.setattr(os, "system", lambda *a: pytest.fail("it was called"))
     with pytest.raises(DataError, match="nothing is unpickled"):
-        read(tmp_path, raw)
+        write_and_read(tmp_path, raw)
 
 
 @pytest.mark.parametrize("code, why", [
@@ -97,7 +97,7 @@ def test_a_file_with_a_call_is_refused_without_calling(tmp_path, protocol, monke
 ])
 def test_refusals_name_the_reason(tmp_path, code, why):
     with pytest.raises(DataError, match=re.escape(why)) as e:
-        read(tmp_path, code)
+        write_and_read(tmp_path, code)
     assert "download=True" in str(e.value)
 
 
@@ -110,7 +110,7 @@ def test_a_damaged_file_is_a_dataerror_or_still_plain_data(tmp_path_factory, dat
         raw[data.draw(st.integers(0, len(raw) - 1))] = data.draw(st.integers(0, 255))
     cut = data.draw(st.integers(0, len(raw)))
     try:
-        found = read(tmp_path_factory.mktemp("p"), bytes(raw[:cut] if data.draw(st.booleans()) else raw))
+        found = write_and_read(tmp_path_factory.mktemp("p"), bytes(raw[:cut] if data.draw(st.booleans()) else raw))
     except DataError:
         return
     assert all(isinstance(v, (int, bytes, list, np.ndarray)) for v in found.values())
@@ -136,5 +136,5 @@ def test_no_name_in_a_file_is_looked_up(tmp_path_factory, name, then):
         old = builtins.__import__
         m.setattr(builtins, "__import__", lambda *a, **k: asked.append(a[0]) or old(*a, **k))
         with pytest.raises(DataError, match=re.escape(f"it names {'.'.join(name)}, ")):
-            read(folder, raw)
+            write_and_read(folder, raw)
     assert name[0] not in asked

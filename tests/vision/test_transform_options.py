@@ -18,19 +18,19 @@ MODES = T.InterpolationMode
 KINDS = ["array", "pil", "tensor"]
 
 
-def picture(kind, h=7, w=6, seed=0):
+def draw_image(kind, h=7, w=6, seed=0):
     a = np.random.default_rng(seed).integers(0, 256, (h, w, 3), np.uint8)
     return a if kind == "array" else Image.fromarray(a) if kind == "pil" else \
         flow.from_numpy(np.ascontiguousarray(a.transpose(2, 0, 1)))
 
 
-def numbers(x):
+def to_array(x):
     return x.numpy() if isinstance(x, flow.Tensor) else np.asarray(x)
 
 
 def assert_same_image(a, b):
     assert type(a) is type(b)
-    np.testing.assert_array_equal(numbers(a), numbers(b), strict=True)
+    np.testing.assert_array_equal(to_array(a), to_array(b), strict=True)
 
 
 # ---- resizing without antialias
@@ -80,7 +80,7 @@ def test_a_transform_is_the_function_with_its_options(row, kind):
              [[(k, v) for v in vs] + [None] for k, vs in options.items()]
     for found in itertools.product(*chosen):
         keywords = dict(g for g in found if g)
-        x = picture(kind)
+        x = draw_image(kind)
         first = [keywords[k] for k in made]
         rest = {k: v for k, v in keywords.items() if k not in made}
         assert_same_image(getattr(T, name)(**keywords)(x), getattr(F, function)(x, *first, **rest))
@@ -91,14 +91,14 @@ def test_a_transform_is_the_function_with_its_options(row, kind):
 def test_normalize_in_place(kind, inplace):
     a = np.random.default_rng(0).random((3, 4, 5)).astype(np.float32)
     x = flow.tensor(a) if kind == "tensor" else a.transpose(1, 2, 0).copy()
-    before = numbers(x).copy()
+    before = to_array(x).copy()
     mean, std = (0.1, 0.2, 0.3), (0.5, 1.0, 2.0)
     y = T.Normalize(mean, std, inplace)(x)
     assert (y is x) == inplace
     column = (3, 1, 1) if kind == "tensor" else (3,)
     want = (before - np.float32(mean).reshape(column)) / np.float32(std).reshape(column)
-    np.testing.assert_allclose(numbers(y), want, rtol=1e-6)
-    np.testing.assert_allclose(numbers(x), want if inplace else before, rtol=1e-6)
+    np.testing.assert_allclose(to_array(y), want, rtol=1e-6)
+    np.testing.assert_allclose(to_array(x), want if inplace else before, rtol=1e-6)
 
 
 # randomness
@@ -106,25 +106,25 @@ def test_normalize_in_place(kind, inplace):
 def test_random_crop_options(kind):
     """The result is a crop of F.pad with the same options, at every possible position."""
     flow.manual_seed(0)
-    x = picture(kind, 3, 4)
+    x = draw_image(kind, 3, 4)
     for options in ({"padding": 1}, {"padding": (1, 2), "fill": 9}, {"padding": 1, "padding_mode": "reflect"},
                     {"padding": (0, 1, 2, 1), "fill": (1, 2, 3)}):
         padded = F.pad(x, options["padding"], options.get("fill", 0), options.get("padding_mode", "constant"))
         _, h, w = F.get_dimensions(padded)
-        places = {numbers(F.crop(padded, i, j, 3, 3)).tobytes() for i in range(h - 2) for j in range(w - 2)}
-        drawn = {numbers(T.RandomCrop(3, **options)(x)).tobytes() for _ in range(300)}
+        places = {to_array(F.crop(padded, i, j, 3, 3)).tobytes() for i in range(h - 2) for j in range(w - 2)}
+        drawn = {to_array(T.RandomCrop(3, **options)(x)).tobytes() for _ in range(300)}
         assert drawn == places
     padded = F.pad(x, (2, 3), 5, "constant")                       # the missing size is added on both sides
     _, h, w = F.get_dimensions(padded)
-    places = {numbers(F.crop(padded, i, j, 6, 6)).tobytes() for i in range(h - 5) for j in range(w - 5)}
-    assert {numbers(T.RandomCrop(6, pad_if_needed=True, fill=5)(x)).tobytes() for _ in range(300)} == places
+    places = {to_array(F.crop(padded, i, j, 6, 6)).tobytes() for i in range(h - 5) for j in range(w - 5)}
+    assert {to_array(T.RandomCrop(6, pad_if_needed=True, fill=5)(x)).tobytes() for _ in range(300)} == places
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @given(seed=st.integers(0, 1000), mode=st.sampled_from(list(MODES)), antialias=st.booleans(),
        size=st.sampled_from([3, (9, 4)]))
 def test_random_resized_crop_is_a_crop_resized(kind, seed, mode, antialias, size):
-    x = picture(kind, 12, 11)
+    x = draw_image(kind, 12, 11)
     flow.manual_seed(seed)
     box = T.RandomResizedCrop.get_params(x, (0.3, 0.9), (0.5, 2.0))
     flow.manual_seed(seed)
@@ -143,7 +143,7 @@ def test_color_jitter_in_every_order(monkeypatch):
         monkeypatch.setattr(F, f"adjust_{n}", lambda img, factor, n=n, f=f: (made.append((n, factor)),
                                                                              f(img, factor))[1])
     flow.manual_seed(0)
-    t, x, orders = T.ColorJitter(0.5, (0.2, 0.4), 3.0), picture("array"), []
+    t, x, orders = T.ColorJitter(0.5, (0.2, 0.4), 3.0), draw_image("array"), []
     for _ in range(600):
         made.clear()
         y = t(x)
@@ -179,7 +179,7 @@ def test_random_choices_are_equally_likely():
     fits(counts(T.RandomApply(mark, 0.2)), {"": 0.8, "abc": 0.2})
     fits(counts(T.RandomChoice(mark)), dict.fromkeys("abc", 1 / 3))
     fits(counts(T.RandomOrder(mark)), {"".join(o): 1 / 6 for o in itertools.permutations("abc")})
-    x = picture("array")
+    x = draw_image("array")
     grey = sum(np.array_equal(T.RandomGrayscale(0.3)(x), F.rgb_to_grayscale(x, 3)) for _ in range(600))
     assert abs(grey - 180) < 5 * (600 * 0.3 * 0.7) ** 0.5
     for t, f in ((T.RandomHorizontalFlip, F.hflip), (T.RandomVerticalFlip, F.vflip)):

@@ -330,7 +330,7 @@ def test_adjust(what, enhancer, factor):
         np.testing.assert_allclose(back(getattr(F, f"adjust_{what}")(x, factor)) * 255, want, atol=2.5)
 
 
-def turned(colour, factor):
+def rotate_hue(colour, factor):
     """Return one float color with its hue rotated by Python's colorsys."""
     h, s, v = colorsys.rgb_to_hsv(*colour)
     return colorsys.hsv_to_rgb((h + factor) % 1, s, v)
@@ -341,7 +341,7 @@ def test_adjust_hue(factor):
     a = np.concatenate([pixels(6, 5), np.full((6, 1, 3), 90, np.uint8), np.zeros((6, 1, 3), np.uint8),
                         np.eye(3, dtype=np.uint8)[np.arange(6) % 3][:, None] * 200], 1)
     f = (a / 255).astype(np.float32)
-    want = np.array([[turned(c, factor) for c in row] for row in f.tolist()])
+    want = np.array([[rotate_hue(c, factor) for c in row] for row in f.tolist()])
     for x in (f, as_tensor(f)):
         np.testing.assert_allclose(back(F.adjust_hue(x, factor)), want, atol=1e-5)
     for kind, x in three(a).items():

@@ -12,7 +12,7 @@ from flowedu.errors import ArgumentError, FlowError, ShapeError
 from flowedu.vision import utils
 
 
-def picture(*shape, seed=0):
+def draw_pixels(*shape, seed=0):
     return np.random.default_rng(seed).uniform(-1, 2, shape).astype("f4")
 
 
@@ -20,7 +20,7 @@ def picture(*shape, seed=0):
        nrow=st.integers(1, 8), padding=st.integers(0, 2), as_list=st.booleans())
 def test_every_pixel_of_a_grid(n, c, h, w, nrow, padding, as_list):
     """A pixel belongs to an image, counted in rows of nrow, or to the frame."""
-    x = picture(n, c, h, w)
+    x = draw_pixels(n, c, h, w)
     given = [flow.tensor(each) for each in x] if as_list else flow.tensor(x)
     got = utils.make_grid(given, nrow, padding, pad_value=7.0).numpy()
     across = min(n, nrow)
@@ -35,7 +35,7 @@ def test_every_pixel_of_a_grid(n, c, h, w, nrow, padding, as_list):
 
 @given(limits=st.sampled_from([None, (0.0, 1.0), (-1.0, 1.0)]), each=st.booleans())
 def test_normalize_scales_values_to_0_to_1(limits, each):
-    x = picture(3, 3, 2, 2)
+    x = draw_pixels(3, 3, 2, 2)
     got = utils.make_grid(flow.tensor(x), padding=0, normalize=True, value_range=limits,
                           scale_each=each).numpy()
     for i in range(3):
@@ -55,7 +55,7 @@ def test_one_image_has_no_frame_and_inputs_are_unchanged():
 
 @given(c=st.sampled_from([1, 3]))
 def test_a_file_has_the_nearest_bytes(c):
-    x = picture(4, c, 3, 2)
+    x = draw_pixels(4, c, 3, 2)
     file = io.BytesIO()
     utils.save_image(flow.tensor(x), file, format="png", nrow=2, padding=0)
     got = np.asarray(Image.open(file)).transpose(2, 0, 1)

@@ -18,7 +18,7 @@ ints = np.array([[7, -7, 6], [-6, 5, 1]], np.int32)
 divisors = np.array([[3, 3, -4], [-4, 5, 2]], np.int32)
 
 
-def inside(look, *arrays):
+def look_inside_job(look, *arrays):
     """Return the result of `look`, called on the blobs while a job body runs."""
     found = []
 
@@ -43,7 +43,7 @@ def test_attributes():
         return (t.shape, t.dtype, t.is_dynamic, b[0].shape, v[0].dtype, isinstance(t, flow.BlobDef),
                 isinstance(t, flow.ConsistentBlob), isinstance(t, flow.BlobDesc))
 
-    shape, dtype, dynamic, out, var, *kinds = inside(look, x)
+    shape, dtype, dynamic, out, var, *kinds = look_inside_job(look, x)
     assert (shape, dtype, dynamic, out, var, kinds) == ((2, 3), flow.float, False, (2, 3), flow.double,
                                                         [True] * 3)
     assert type(shape) is tuple and a[0].op_name.startswith("Input_") and a[0].blob_name == "out"
@@ -54,11 +54,11 @@ def test_attributes():
 
 
 def test_unnamed_ops_get_unique_names():
-    names = inside(lambda t: [flow.reshape(t, [3, 2]).op_name, flow.reshape(t, [6]).op_name,
-                              m.relu(t).op_name], x)
+    names = look_inside_job(lambda t: [flow.reshape(t, [3, 2]).op_name, flow.reshape(t, [6]).op_name,
+                                       m.relu(t).op_name], x)
     assert len(set(names)) == 3 and names[0].startswith("Reshape_") and names[2].startswith("Relu_")
-    pool = inside(lambda t: flow.nn.max_pool2d(t, 2, 2, "SAME", name="pool1").logical_blob_name,
-                  f32(1, 1, 4, 4))
+    pool = look_inside_job(lambda t: flow.nn.max_pool2d(t, 2, 2, "SAME", name="pool1").logical_blob_name,
+                           f32(1, 1, 4, 4))
     assert pool == "pool1/y_0"
 
 
@@ -118,15 +118,15 @@ def test_unsupported_blob_operations_raise(do):
 
 
 def test_truth_is_always_true_and_hashing_is_by_identity():
-    assert inside(lambda t: bool(t * 0), x) is True
-    assert inside(lambda t: len({t, t, t * 1}), x) == 2
+    assert look_inside_job(lambda t: bool(t * 0), x) is True
+    assert look_inside_job(lambda t: len({t, t, t * 1}), x) == 2
 
     def augmented(t):
         before = t
         t += 1
         return t is not before
 
-    assert inside(augmented, x)
+    assert look_inside_job(augmented, x)
 
 
 # --- dtypes
@@ -184,7 +184,7 @@ def test_cast():
     got = run(lambda t: flow.cast(t, flow.int32), x * 3)
     assert got.dtype == np.int32
     np.testing.assert_array_equal(got, (x * 3).astype(np.int32))
-    assert inside(lambda t: flow.cast(t, flow.float) is t, x)
+    assert look_inside_job(lambda t: flow.cast(t, flow.float) is t, x)
 
 
 # --- broadcasting, elementwise
@@ -256,7 +256,7 @@ def test_binary_functions(name, numpy):
 
 def test_add_n_clip_and_l2_normalize():
     np.testing.assert_allclose(run(lambda a, b: m.add_n([a, b, a]), x, y), x + y + x, rtol=1e-6)
-    assert inside(lambda a: m.add_n([a]) is a, x)
+    assert look_inside_job(lambda a: m.add_n([a]) is a, x)
     with refused(AssertionError, "add with +"):
         run(lambda a, b: m.add_n([a, b]), x, f32(3))
     np.testing.assert_array_equal(run(lambda a: m.clip_by_value(a, -0.1, 0.2), x),
@@ -300,7 +300,7 @@ def test_any_and_all_are_int8_also_of_comparisons():
 
 
 def test_an_empty_list_of_axes_reduces_nothing_and_a_wrong_one_is_refused():
-    assert inside(lambda t: m.reduce_sum(t, []) is t, x)
+    assert look_inside_job(lambda t: m.reduce_sum(t, []) is t, x)
     for axis in (2, -3, [0, 5], 1.0, "a"):
         with refused(AssertionError, "axis is out of range"):
             run(lambda t, axis=axis: m.reduce_mean(t, axis), x)
@@ -390,7 +390,7 @@ def test_shape_functions_refuse(body, error):
 def test_one_input_is_returned_unchanged():
     for do in (lambda t: flow.concat([t]), lambda t: flow.concat(inputs=[t]),
                lambda t: flow.nn.dropout(x=t, rate=0.5)):
-        assert inside(lambda t, do=do: do(t) is t, x)
+        assert look_inside_job(lambda t, do=do: do(t) is t, x)
 
 
 def test_gather_and_one_hot():

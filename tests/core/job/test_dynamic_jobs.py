@@ -23,7 +23,7 @@ def mirrored():
     return config
 
 
-def network(x, y):
+def train_two_layers(x, y):
     hidden = flow.layers.dense(flow.reshape(x, [-1, 6]), 5, activation=flow.math.tanh,
                                kernel_initializer=constant(f32(5, 6, seed=1)), name="hidden")
     logits = flow.layers.dense(hidden, 3, kernel_initializer=constant(f32(3, 5, seed=2)), name="out")
@@ -46,14 +46,14 @@ def test_a_varying_batch_trains_as_jobs_of_fixed_size_do(sizes):
                 y: tp.ListNumpy.Placeholder((8,), flow.int32)) -> tp.ListNumpy:
             bodies.append(x.shape)
             assert x.is_dynamic
-            return network(x, y)
+            return train_two_layers(x, y)
         return [job([x], [y])[0] for x, y in map(data, sizes, range(len(sizes)))]
 
     def fixed():
         jobs = {}
         for n in set(sizes):
             def fn(x: tp.Numpy.Placeholder((n, 2, 3)), y: tp.Numpy.Placeholder((n,), flow.int32)) -> tp.Numpy:
-                return network(x, y)
+                return train_two_layers(x, y)
             fn.__name__ = f"job_{n}"
             jobs[n] = flow.global_function("train")(fn)
         return [jobs[n](*data(n, seed)) for seed, n in enumerate(sizes)]
@@ -125,7 +125,7 @@ def test_watch_receives_the_fed_arrays():
     @flow.global_function("train", mirrored())
     def job(x: tp.ListNumpy.Placeholder((8, 2, 3)),
             y: tp.ListNumpy.Placeholder((8,), flow.int32)) -> tp.ListNumpy:
-        loss = network(x, y)
+        loss = train_two_layers(x, y)
 
         def listed(v: tp.ListNumpy):
             seen.append([a.shape for a in v])

@@ -12,7 +12,7 @@ from custom_ops import own_registry  # noqa: F401
 from flowedu.core.buffers.tensor_buffer import TensorBuffer
 from flowedu.oneflow04.data.prefetch import Prefetcher
 from flowedu.oneflow04.image.threads import each
-from graph.making import graph
+from graph.making import make_graph
 
 SIGNALS = StopIteration, StopAsyncIteration, GeneratorExit, KeyboardInterrupt, SystemExit
 
@@ -57,7 +57,7 @@ def on_leaf(f):
     (x * 2).sum().backward()
 
 
-def train(body):
+def run_training_step(body):
     def step(x):
         loss = body(x)
         flow.optimizer.SGD(constant_rate(0.0), momentum=0).minimize(loss)
@@ -87,7 +87,7 @@ def watched_slope(f):
         y = weighted(x)
         flow.watch_diff(y, handler)
         return flow.math.reduce_mean(y)
-    train(body)
+    run_training_step(body)
 
 
 def built(f):
@@ -104,7 +104,7 @@ def inside_build(f):
         def forward(self, x):
             f()
             return x
-    graph(lambda self, x: self.layer(x), layer=Layer())(flow.ones(2))
+    make_graph(lambda self, x: self.layer(x), layer=Layer())(flow.ones(2))
 
 
 def closure(f):
@@ -121,7 +121,7 @@ def python_op(f, then, in_graph=False):
     op = flow.custom_op(f"ends_{then}", f if then == "forward" else lambda x: x * 1,
                         (lambda dy: f()) if then == "backward" else lambda dy: dy, inputs="x")
     if in_graph:
-        return graph(lambda self, x: op(x))(flow.ones(2))
+        return make_graph(lambda self, x: op(x))(flow.ones(2))
     return op(leaf()).sum().backward()
 
 
@@ -187,7 +187,7 @@ PLACES = {
     "a Function forward": lambda f: passed(f, "forward")(leaf()),
     "a Function backward": lambda f: passed(f, "backward")(leaf()).sum().backward(),
     "a Function backward, grad": lambda f: flow.autograd.grad(passed(f, "backward")(x := leaf()).sum(), x),
-    "a Function in a graph": lambda f: graph(lambda self, x: passed(f, "forward")(x))(flow.ones(2)),
+    "a Function in a graph": lambda f: make_graph(lambda self, x: passed(f, "forward")(x))(flow.ones(2)),
     "watch": watched, "watch_diff": watched_slope,
     "the body of a job": lambda f: job(lambda x: (f(), x)[1], f32(2, 3))(f32(2, 3)),
     "an initializer": initialised,

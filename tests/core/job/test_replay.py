@@ -26,7 +26,7 @@ def whole(high, *shape, dtype=np.int32):
     return _RNG.integers(0, high, (5, *shape)).astype(dtype)
 
 
-def weights(name, *shape):
+def get_weights(name, *shape):
     """Return a variable that has the same initial values in every context."""
     value = np.cos(np.arange(np.prod(shape))).reshape(shape).astype(np.float32)
     return flow.get_variable(name, shape, initializer=constant(value))
@@ -75,27 +75,27 @@ TABLE = {
     "math.gelu_grad": (lambda x, y: math.gelu_grad(x, y), X, Y),
     "math.sigmoid_grad": (lambda x, y: math.sigmoid_grad(x, y), X, Y),
     "nn.softmax_grad": (lambda x, y: nn.softmax_grad(x, y), X, Y),
-    "nn.fused_bias_add_gelu": (lambda x: nn.fused_bias_add_gelu(x, weights("w", 4)), X),
+    "nn.fused_bias_add_gelu": (lambda x: nn.fused_bias_add_gelu(x, get_weights("w", 4)), X),
     "nn.fused_scale_tril": (lambda x: nn.fused_scale_tril(x, 0, 0.0, 2.0), real(4, 4)),
     "layers.layer_norm_grad": (lambda y, x, m, s: layers.layer_norm_grad(y, x, m, s), X, Y, real(), real()),
-    "layers.layer_norm_param_grad": (lambda y, x: layers.layer_norm_param_grad(y, x, weights("w", 4))[0], X,
+    "layers.layer_norm_param_grad": (lambda y, x: layers.layer_norm_param_grad(y, x, get_weights("w", 4))[0], X,
                                      Y),
     "batch_gather": (lambda x, i: flow.batch_gather(x, i), X, whole(4, 3)),
     "gather with batch axes": (lambda x, i: flow.gather(x, i, batch_dims=1), X, whole(4, 3)),
-    "gather_nd": (lambda x, i: flow.gather_nd(weights("w", 4, 3), i), X, whole(3, 1)),
+    "gather_nd": (lambda x, i: flow.gather_nd(get_weights("w", 4, 3), i), X, whole(3, 1)),
     "scatter_nd": (lambda i, x: flow.scatter_nd(i, x, (4, 4)), whole(4, 1), X),
-    "tensor_scatter_nd_add": (lambda i, x: flow.tensor_scatter_nd_add(weights("w", 4, 4), i, x), whole(4, 1),
+    "tensor_scatter_nd_add": (lambda i, x: flow.tensor_scatter_nd_add(get_weights("w", 4, 4), i, x), whole(4, 1),
                               X),
-    "tensor_scatter_nd_update": (lambda i, x: flow.tensor_scatter_nd_update(weights("w", 5, 4), i, x),
+    "tensor_scatter_nd_update": (lambda i, x: flow.tensor_scatter_nd_update(get_weights("w", 5, 4), i, x),
                                  np.arange(5, dtype=np.int32)[:, None], X),
     "unsorted_segment_sum": (lambda x, i: flow.unsorted_segment_sum(x, i, 4), X, LABELS),
-    "unsorted_segment_sum_like": (lambda x, i, y: flow.unsorted_segment_sum_like(x, i, weights("w", 4, 4)), X,
+    "unsorted_segment_sum_like": (lambda x, i, y: flow.unsorted_segment_sum_like(x, i, get_weights("w", 4, 4)), X,
                                   LABELS, Y),
     "unsorted_batch_segment_sum": (lambda x, i: flow.unsorted_batch_segment_sum(x, i, 3), X, whole(3, 4)),
     "one_hot": (lambda i: flow.one_hot(i, 4, axis=0), LABELS), "identity": (lambda x: flow.identity(x), X),
     "identity_n": (lambda x, y: flow.identity_n([x, y])[1], X, Y), "masked_fill": (
         lambda x, m: flow.masked_fill(x, m, 7.0), X, whole(2, 4)),
-    "matmul": (lambda x: flow.matmul(x, weights("w", 4, 3)), X),
+    "matmul": (lambda x: flow.matmul(x, get_weights("w", 4, 3)), X),
     "pad": (lambda x: flow.pad(x, [(0, 0), (1, 2)]), X),
     "pad with a number": (lambda x: flow.pad(x, [(1, 0), (1, 2)], 2.0), X),
     "reverse": (lambda x: flow.reverse(x, 0), X), "slice": (lambda x: flow.slice(x, [None, 1], [-1, 2]), X),
@@ -112,7 +112,7 @@ TABLE = {
                                                                       Y),
     # nn
     "nn.BCELoss": (lambda x, y: nn.BCELoss(x, y, reduction="mean"), X, Y), "nn.BCEWithLogitsLoss": (
-        lambda x, y, w: nn.BCEWithLogitsLoss(x, y, w, weights("w", 4)), X, Y, real(4)),
+        lambda x, y, w: nn.BCEWithLogitsLoss(x, y, w, get_weights("w", 4)), X, Y, real(4)),
     "nn.KLDivLoss": (lambda x, y: nn.KLDivLoss(x, y), X, Y), "nn.L1Loss": (lambda x, y: nn.L1Loss(x, y), X,
                                                                            Y),
     "nn.MSELoss": (lambda x, y: nn.MSELoss(x, y), X, Y), "nn.MarginRankingLoss": (
@@ -126,26 +126,26 @@ TABLE = {
     "nn.max_pool2d": (lambda x: nn.max_pool2d(x, 2, 2, "VALID", "NHWC"), IMAGES),
     "nn.avg_pool3d": (lambda x: nn.avg_pool3d(x, 2, 1, "SAME"), real(2, 3, 3, 3)),
     "nn.max_pool3d": (lambda x: nn.max_pool3d(x, 2, 1, "SAME"), real(2, 3, 3, 3)),
-    "nn.conv1d": (lambda x: nn.conv1d(x, weights("w", 3, 2, 3), 1, "SAME"), real(2, 6)),
-    "nn.conv2d": (lambda x: nn.conv2d(x, weights("w", 3, 2, 3, 3), 2, "SAME"), IMAGES),
-    "nn.compat_conv2d": (lambda x: nn.compat_conv2d(x, weights("w", 3, 2, 3, 3), 2, "SAME"), IMAGES),
-    "nn.conv3d": (lambda x: nn.conv3d(x, weights("w", 3, 2, 2, 2, 2), 1, "SAME"), real(2, 3, 3, 3)),
-    "nn.conv2d_transpose": (lambda x: nn.conv2d_transpose(x, weights("w", 2, 3, 3, 3), None, 2, "SAME"),
+    "nn.conv1d": (lambda x: nn.conv1d(x, get_weights("w", 3, 2, 3), 1, "SAME"), real(2, 6)),
+    "nn.conv2d": (lambda x: nn.conv2d(x, get_weights("w", 3, 2, 3, 3), 2, "SAME"), IMAGES),
+    "nn.compat_conv2d": (lambda x: nn.compat_conv2d(x, get_weights("w", 3, 2, 3, 3), 2, "SAME"), IMAGES),
+    "nn.conv3d": (lambda x: nn.conv3d(x, get_weights("w", 3, 2, 2, 2, 2), 1, "SAME"), real(2, 3, 3, 3)),
+    "nn.conv2d_transpose": (lambda x: nn.conv2d_transpose(x, get_weights("w", 2, 3, 3, 3), None, 2, "SAME"),
                             IMAGES),
     "nn.conv2d_transpose, its output_shape": (lambda x: nn.conv2d_transpose(
-        x, weights("w", 2, 3, 3, 3), (x.shape[0], 3, 12, 12), 2, "SAME"), IMAGES),
-    "nn.batch_normalization": (lambda x: nn.batch_normalization(x, weights("m", 2), weights("v", 2) + 2.0),
+        x, get_weights("w", 2, 3, 3, 3), (x.shape[0], 3, 12, 12), 2, "SAME"), IMAGES),
+    "nn.batch_normalization": (lambda x: nn.batch_normalization(x, get_weights("m", 2), get_weights("v", 2) + 2.0),
                                IMAGES),
-    "nn.bias_add": (lambda x: nn.bias_add(x, weights("b", 4)), X),
+    "nn.bias_add": (lambda x: nn.bias_add(x, get_weights("b", 4)), X),
     "nn.moments": (lambda x: nn.moments(x, [0])[1], X),
-    "nn.layer_norm": (lambda x: nn.layer_norm(x, weights("g", 4), weights("b", 4)), X),
+    "nn.layer_norm": (lambda x: nn.layer_norm(x, get_weights("g", 4), get_weights("b", 4)), X),
     "nn.layer_norm of images": (lambda x: nn.layer_norm(x), IMAGES),
     "nn.dropout": (lambda x: nn.dropout(x, 0.0), X), "nn.elu": (lambda x: nn.elu(x - 0.5), X),
     "nn.hardtanh": (lambda x: nn.hardtanh(x, 0.2, 0.4), X),
     "nn.leaky_relu": (lambda x: nn.leaky_relu(x - 0.5), X),
     "nn.swish": (lambda x: nn.swish(x, 2.0), X), "nn.softmax": (lambda x: nn.softmax(x, 0), X),
     "nn.logsoftmax": (lambda x: nn.logsoftmax(x), X),
-    "nn.prelu": (lambda x: nn.prelu(x - 0.5, weights("a", 4)), X),
+    "nn.prelu": (lambda x: nn.prelu(x - 0.5, get_weights("a", 4)), X),
     "nn.sigmoid_cross_entropy_with_logits": (lambda x, y: nn.sigmoid_cross_entropy_with_logits(x, y), X, Y),
     "nn.softmax_cross_entropy_with_logits": (lambda x, y: nn.softmax_cross_entropy_with_logits(x, y), X, Y),
     "nn.sparse_softmax_cross_entropy_with_logits": (
@@ -227,7 +227,7 @@ def dynamic_job(body, arrays):
     return flow.global_function("predict", config)(job)
 
 
-def eagerly(body, arrays):
+def call_eagerly(body, arrays):
     context = current()
     context.variables.clear()
     context.training, before = False, context.training
@@ -237,7 +237,7 @@ def eagerly(body, arrays):
         context.training = before
 
 
-def agree(got, want):
+def assert_same_array(got, want):
     assert got.shape == want.shape and got.dtype == want.dtype
     np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
 
@@ -249,7 +249,7 @@ def test_a_smaller_batch_equals_the_eager_function(name):
     for n in SIZES:
         part = [np.ascontiguousarray(a[:n]) for a in arrays]
         (got,) = job(*[[a] for a in part])
-        agree(got, eagerly(body, part))
+        assert_same_array(got, call_eagerly(body, part))
 
 
 @pytest.mark.parametrize("name", [*TABLE, *UNARY])
@@ -259,7 +259,7 @@ def test_two_devices_with_batches_of_different_sizes(name):
     job = dynamic_job(body, arrays)
     got = job(*[[a[:3], a[3:]] for a in arrays])
     for mine, part in zip(got, ([a[:3] for a in arrays], [a[3:] for a in arrays]), strict=True):
-        agree(mine, eagerly(body, part))
+        assert_same_array(mine, call_eagerly(body, part))
 
 
 # Of varying size.
@@ -268,7 +268,7 @@ def test_two_devices_share_a_batch(name):
     """A batch of 5 is split into 3 and 2, or not split at all; the result is the same."""
     body, *arrays = {**TABLE, **UNARY}[name]
     flow.config.cpu_device_num(2)
-    agree(job(body, *arrays)(*arrays), eagerly(body, arrays))
+    assert_same_array(job(body, *arrays)(*arrays), call_eagerly(body, arrays))
 
 
 def test_no_front_end_function_is_left_out():

@@ -27,7 +27,7 @@ def mirrored():
     return config
 
 
-def sgd(loss, rate=0.1):
+def minimize_with_sgd(loss, rate=0.1):
     flow.optimizer.SGD(constant_rate(rate), momentum=0).minimize(loss)
 
 
@@ -301,7 +301,7 @@ def test_3_3_handlers_may_call_other_jobs(eager):
         y = x * weight(3)
         flow.watch(y, handler)
         flow.watch_diff(y, handler)
-        sgd(y)
+        minimize_with_sgd(y)
         return y
 
     one = job(body, X, type="train", name="one")
@@ -333,7 +333,7 @@ def test_3_3_an_error_in_a_body_a_handler_or_a_python_op_leaves_the_session_usab
         y = x * w
         touched = touchy(x)
         flow.watch(touched, handler)
-        sgd(y, 3.0)
+        minimize_with_sgd(y, 3.0)
         return w, touched
 
     task = job(body, X, type="train", returns=Tuple[tp.Numpy, tp.Numpy])
@@ -373,7 +373,7 @@ def test_3_3_minimize_refuses_a_loss_that_is_not_a_blob():
 
 def test_3_3_minimize_refuses_an_integer_loss():
     with refused(RuntimeError, "not floating point", "int32", ".minimize(loss)"):
-        run(lambda x: sgd(flow.cast(x * weight(3), flow.int32)), X, type="train", returns=None)
+        run(lambda x: minimize_with_sgd(flow.cast(x * weight(3), flow.int32)), X, type="train", returns=None)
 
 
 def test_3_3_concurrent_steps_are_atomic():
@@ -387,7 +387,7 @@ def test_3_3_concurrent_steps_are_atomic():
         y = x
         for _ in range(3):
             y = flow.matmul(y, w) * 0.0 + x
-        sgd(flow.math.reduce_sum(w * 1.0), 1.0)
+        minimize_with_sgd(flow.math.reduce_sum(w * 1.0), 1.0)
         return y
 
     example = np.zeros((64, 64), np.float32)
@@ -451,7 +451,7 @@ def test_3_3_an_interrupted_step_is_complete_or_not_started():
         y = x
         for _ in range(3):
             y = flow.matmul(y, y) * 0.0 + x
-        sgd(w + y * 0.0, float(size * size))           # w equals minus the step number
+        minimize_with_sgd(w + y * 0.0, float(size * size))           # w equals minus the step number
         return w
 
     x = np.ones((size, size), np.float32)
@@ -596,7 +596,7 @@ def test_5_arguments_variables_constants_and_host_results_can_be_watched(eager, 
         flow.watch(h, see("host"))
         flow.watch(h, "prompt")
         y = x * w * c
-        sgd(y)
+        minimize_with_sgd(y)
         flow.watch(y, see("y")), flow.watch(y, see("y again"))
 
     task(X)

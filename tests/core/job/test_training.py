@@ -11,31 +11,11 @@ from hypothesis import strategies as st
 import flowedu as flow
 import flowedu.typing as tp
 from bounds import assert_learned
-from common import constant, constant_rate, f32, fresh_session, job, refused, run  # noqa: F401
+from common import constant, constant_rate, f32, fresh_session, job, refused, run, variable_values, weights_after_steps  # noqa: F401
 
 opt = flow.optimizer
 ones = flow.ones_initializer()
 one = np.ones(1, np.float32)
-
-
-def variables():
-    return {n: v.numpy() for n, v in flow.get_all_variables().items()}
-
-
-def weights(optimizer, steps, slope=0.5, start=1.0, shape=(1,), **variable):
-    """Return w after each step of minimizing slope * w, whose gradient is always `slope`."""
-    def body(g):
-        w = flow.get_variable("w", shape, initializer=constant(start), **variable)
-        optimizer.minimize(w * g)
-        return w
-
-    flow.clear_default_session()
-    step = job(body, np.full(shape, slope, np.float32), type="train")
-    out = []
-    for _ in range(steps):
-        step(np.full(shape, slope, np.float32))
-        out.append(variables()["w"].ravel()[0])
-    return out
 
 
 # --- optimizers
@@ -47,21 +27,21 @@ def weights(optimizer, steps, slope=0.5, start=1.0, shape=(1,), **variable):
     (lambda: opt.Adam(constant_rate(0.001)), [.99683772, .99258813, .98763790]),
     (lambda: opt.Adam(constant_rate(0.001), do_bias_correction=True), [.999, .998, .997])])
 def test_vectors(optimizer, want):
-    np.testing.assert_allclose(weights(optimizer(), 3), want, rtol=1e-6)
+    np.testing.assert_allclose(weights_after_steps(optimizer(), 3), want, rtol=1e-6)
 
 
 def test_the_learning_rate_is_part_of_the_momentum():
     """The momentum history still moves w after the rate falls to 0."""
-    got = weights(opt.SGD(opt.PiecewiseConstantScheduler([0], [0.1, 0.0])), 3)
+    got = weights_after_steps(opt.SGD(opt.PiecewiseConstantScheduler([0], [0.1, 0.0])), 3)
     np.testing.assert_allclose(got, [.95, .95 - .045, .95 - .045 - .0405], rtol=1e-6)
 
 
 def test_schedules_see_the_step_before_it_is_counted():
     rates = opt.PiecewiseConstantScheduler([0, 2], [1.0, 0.5, 0.25])
-    got = np.diff([1.0, *weights(opt.SGD(rates, momentum=0), 5, slope=1.0)])
+    got = np.diff([1.0, *weights_after_steps(opt.SGD(rates, momentum=0), 5, slope=1.0)])
     np.testing.assert_allclose(got, [-1, -0.5, -0.5, -0.25, -0.25], rtol=1e-6)
     warm = opt.PiecewiseConstantScheduler([], [1.0], warmup=opt.warmup.linear(2, 0.5))
-    np.testing.assert_allclose(np.diff([1.0, *weights(opt.SGD(warm, momentum=0), 3, slope=1.0)]),
+    np.testing.assert_allclose(np.diff([1.0, *weights_after_steps(opt.SGD(warm, momentum=0), 3, slope=1.0)]),
                                [-0.5, -0.75, -1], rtol=1e-6)
 
 
@@ -92,7 +72,7 @@ def test_the_objective_is_the_mean_of_the_loss(shape):
         return loss
 
     np.testing.assert_allclose(run(body, g, type="train"), g)
-    np.testing.assert_allclose(variables()["w"], 1 - g.mean(), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(variable_values()["w"], 1 - g.mean(), rtol=1e-5, atol=1e-6)
 
 
 def test_several_losses_are_summed_means():
@@ -104,7 +84,7 @@ def test_several_losses_are_summed_means():
         return p
 
     run(body, a, b, type="train")
-    np.testing.assert_allclose(variables()["w"], 1 - a.mean() - b.mean(), rtol=1e-5)
+    np.testing.assert_allclose(variable_values()["w"], 1 - a.mean() - b.mean(), rtol=1e-5)
     with refused(RuntimeError, "different shapes"):
         run(body, a, f32(4), type="train")
 
@@ -118,7 +98,7 @@ def test_the_second_minimize_replaces_the_first():
         return a
 
     run(body, one, type="train")
-    assert (variables()["w"], variables()["v"]) == (1.0, 0.5) and "w-momentum" not in variables()
+    assert (variable_values()["w"], variable_values()["v"]) == (1.0, 0.5) and "w-momentum" not in variable_values()
 
 
 def test_only_variables_that_exist_are_trained():
@@ -130,7 +110,7 @@ def test_only_variables_that_exist_are_trained():
         return flow.get_variable("late", (1,), initializer=ones) * loss
 
     run(body, one, type="train")
-    assert [variables()[n][0] for n in ("w", "fixed", "late")] == [0.5, 1, 1]
+    assert [variable_values()[n][0] for n in ("w", "fixed", "late")] == [0.5, 1, 1]
 
 
 @pytest.mark.parametrize("chosen", [["b"], lambda: ["b"], ("b",)])
@@ -141,7 +121,7 @@ def test_variables_can_be_chosen(chosen):
         return t
 
     run(body, one, type="train")
-    assert (variables()["a"], variables()["b"]) == (1.0, 0.5)
+    assert (variable_values()["a"], variable_values()["b"]) == (1.0, 0.5)
 
 
 def test_unknown_variables_are_refused():
@@ -178,7 +158,7 @@ def test_two_train_jobs_share_variables_and_slots_but_not_steps():
 
     p, q = job(body, one, type="train", name="p"), job(body, one, type="train", name="q")
     np.testing.assert_allclose([p(one), q(one), p(one)], [[1], [.9], [.71]], rtol=1e-6)
-    v = variables()
+    v = variable_values()
     assert (v["System-Train-TrainStep-p"], v["System-Train-TrainStep-q"]) == (2, 1)
     assert v["System-Train-TrainStep-p"].dtype == np.int64 and v["System-Train-TrainStep-p"].shape == (1,)
     np.testing.assert_allclose(v["w-momentum"], [-0.271], rtol=1e-6)
@@ -239,12 +219,12 @@ def test_regularizers_change_the_gradient_but_not_the_loss(regularizer, extra):
     a = np.array([1, 3], np.float32)
     losses = run(body, a, type="train")
     np.testing.assert_array_equal(losses, [2, -6])
-    np.testing.assert_allclose(variables()["w"], [2 - 0.5 - extra, -2 - 1.5 + extra], rtol=1e-6)
+    np.testing.assert_allclose(variable_values()["w"], [2 - 0.5 - extra, -2 - 1.5 + extra], rtol=1e-6)
 
 
 def test_the_sign_of_zero_is_zero():
-    assert weights(opt.SGD(constant_rate(1.0), momentum=0), 1, slope=0.0, start=0.0,
-                   regularizer=flow.regularizers.l1(0.5)) == [0]
+    assert weights_after_steps(opt.SGD(constant_rate(1.0), momentum=0), 1, slope=0.0, start=0.0,
+                               regularizer=flow.regularizers.l1(0.5)) == [0]
 
 
 def test_layers_pass_their_regularizers_on():
@@ -256,8 +236,8 @@ def test_layers_pass_their_regularizers_on():
         return y
 
     run(body, f32(2, 3), type="train")
-    np.testing.assert_allclose(variables()["d-weight"], np.full((1, 3), 0.5))
-    np.testing.assert_allclose(variables()["d-bias"], [0.75])
+    np.testing.assert_allclose(variable_values()["d-weight"], np.full((1, 3), 0.5))
+    np.testing.assert_allclose(variable_values()["d-bias"], [0.75])
 
 
 @pytest.mark.parametrize("clip, factor", [(1.0, 1 / 5), (2.5, 2.5 / 5), (5.0, 1.0), (100.0, 1.0)])
@@ -270,7 +250,7 @@ def test_clipping_by_global_norm(clip, factor):
         return a
 
     run(body, one, type="train")
-    np.testing.assert_allclose([variables()["p"][0], variables()["q"][0]], [1 - 3 * factor, 1 - 4 * factor],
+    np.testing.assert_allclose([variable_values()["p"][0], variable_values()["q"][0]], [1 - 3 * factor, 1 - 4 * factor],
                                rtol=1e-5, atol=1e-6)
 
 
@@ -285,7 +265,7 @@ def test_clipping_sees_the_mean_gradient_with_the_regularizers():
         return a
 
     run(body, np.full(4, 3, np.float32), type="train")
-    np.testing.assert_allclose(variables()["w"], [0.5], rtol=1e-6)
+    np.testing.assert_allclose(variable_values()["w"], [0.5], rtol=1e-6)
 
 
 def test_clipping_leaves_zero_gradients_alone_and_takes_mixed_types():
@@ -298,9 +278,9 @@ def test_clipping_leaves_zero_gradients_alone_and_takes_mixed_types():
         return a
 
     run(body, one * 0, type="train")
-    assert variables()["w"] == 1 and variables()["v"] == 1
+    assert variable_values()["w"] == 1 and variable_values()["v"] == 1
     run(body, one, type="train")
-    np.testing.assert_allclose([variables()["w"][0], variables()["v"][0]], [1 - math.sqrt(0.5)] * 2,
+    np.testing.assert_allclose([variable_values()["w"][0], variable_values()["v"][0]], [1 - math.sqrt(0.5)] * 2,
                                rtol=1e-5)
     with refused(ValueError, "clip_norm"):
         opt.grad_clipping.by_global_norm(0)
@@ -309,7 +289,7 @@ def test_clipping_leaves_zero_gradients_alone_and_takes_mixed_types():
 # --- law: jobs and eager tensors train alike
 # -------------------------------------------------------------------------
 
-def mlp(images, labels):
+def compute_mlp_loss(images, labels):
     init = flow.random_normal_initializer(stddev=0.3)
     h = flow.layers.dense(images, 16, flow.nn.relu, kernel_initializer=init, bias_initializer=init,
                           name="hidden")
@@ -377,9 +357,9 @@ def train_by_job(model, rule, dtype=np.float32):
 
     flow.random.seed(3)
     step = job(body, *next(batches(dtype)), type="train")
-    before = variables()
+    before = variable_values()
     losses = [step(*batch) for batch in batches(dtype)]
-    return np.stack(losses), before, variables()
+    return np.stack(losses), before, variable_values()
 
 
 def train_eagerly(model, rule):
@@ -397,26 +377,26 @@ def train_eagerly(model, rule):
     return np.stack(losses), {n: w.numpy() for n, w in store.items()}
 
 
-def near(a, b, tolerance):
+def assert_near(a, b, tolerance):
     assert np.abs(a - b).max() <= tolerance * max(np.abs(b).max(), 1e-3), (np.abs(a - b).max(),
                                                                            np.abs(b).max())
 
 
-@pytest.mark.parametrize("model", [mlp, convnet])
+@pytest.mark.parametrize("model", [compute_mlp_loss, convnet])
 @pytest.mark.parametrize("rule", RULES)
 def test_a_job_trains_as_eager_tensors_do(model, rule):
     losses, before, after = train_by_job(model, RULES[rule]())
     want, params = train_eagerly(model, RULES[rule]())
     assert_learned(losses.mean(1), 3)
-    near(losses, want, 1e-5)
+    assert_near(losses, want, 1e-5)
     names = [n for n in after if not n.startswith("System-") and not n.endswith(("-momentum", "-m", "-v"))]
     assert sorted(names) == sorted(params)
     for name in names:
         assert (before[name] != after[name]).any(), f"{name} was not trained"
-        near(after[name], params[name], 1e-5)
+        assert_near(after[name], params[name], 1e-5)
 
 
-@pytest.mark.parametrize("model", [mlp, convnet])
+@pytest.mark.parametrize("model", [compute_mlp_loss, convnet])
 def test_passes_do_not_change_training(model):
     rule = RULES["momentum"]
     want = train_by_job(model, rule())[0]
@@ -432,11 +412,11 @@ def test_passes_do_not_change_training(model):
 
         flow.random.seed(3)
         step = job(body, *next(batches()), type="train", config=config)
-        near(np.stack([step(*b) for b in batches()]), want, 1e-5)
+        assert_near(np.stack([step(*b) for b in batches()]), want, 1e-5)
 
 
 @pytest.mark.peer
-@pytest.mark.parametrize("model", [mlp, convnet])
+@pytest.mark.parametrize("model", [compute_mlp_loss, convnet])
 @pytest.mark.parametrize("rule, dtype, tolerance", [
     ("sgd", np.float32, 1e-4), ("momentum", np.float32, 1e-4), ("momentum", np.float64, 1e-11),
     ("adam", np.float64, 1e-9)])
@@ -472,17 +452,17 @@ def test_a_job_trains_as_pytorch_does(model, rule, dtype, tolerance):
     theirs = torch.optim.Adam(params, lr=rate, eps=1e-25) if rule == "adam" else \
         torch.optim.SGD(params, lr=rate, momentum=ours.momentum)
     for (images, labels), got in zip(batches(dtype), losses):
-        logits = (torch_mlp if model is mlp else torch_convnet)(torch.tensor(images))
+        logits = (torch_mlp if model is compute_mlp_loss else torch_convnet)(torch.tensor(images))
         loss = F.cross_entropy(logits, torch.tensor(labels).long(), reduction="none")
-        near(got, loss.detach().numpy(), tolerance)
+        assert_near(got, loss.detach().numpy(), tolerance)
         theirs.zero_grad()
         loss.mean().backward()
         theirs.step()
     for name in p:
-        near(after[name], p[name].detach().numpy(), tolerance)
+        assert_near(after[name], p[name].detach().numpy(), tolerance)
     for name in moving:
         if name.endswith("mean"):  # PyTorch's running variance is the unbiased one
-            near(after[name], moving[name].numpy(), 10 * tolerance)
+            assert_near(after[name], moving[name].numpy(), 10 * tolerance)
 
 
 def test_typed_results():
@@ -495,4 +475,4 @@ def test_typed_results():
 
     loss, y = step(f32(4, 3))
     assert loss.shape == (1,) and y.shape == (4, 2)
-    assert {"Dense-weight-m", "Dense-weight-v", "Dense-bias-m", "Dense-bias-v"} <= set(variables())
+    assert {"Dense-weight-m", "Dense-weight-v", "Dense-bias-m", "Dense-bias-v"} <= set(variable_values())

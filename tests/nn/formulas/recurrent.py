@@ -28,7 +28,7 @@ def weights_of(parameters, end):
             parameters.get(f"weight_hr{end}"))
 
 
-def network(mode, x, states, parameters, layers, ways):
+def run_layers(mode, x, states, parameters, layers, ways):
     """Return (outputs (L, N, ...), last states) from x (L, N, I) and states (layers * directions, N, ...)."""
     ends = []
     for k in range(layers):

@@ -112,7 +112,7 @@ def row(arguments: Callable[[Draw], dict], function=_SAME, module: str | None = 
 
 
 # ---- calls
-def tensors(args: dict, dtype=np.float64, learn=()) -> dict:
+def arrays_to_tensors(args: dict, dtype=np.float64, learn=()) -> dict:
     """Convert the arrays to tensors, floats to this dtype."""
     def one(name, x):
         if not isinstance(x, np.ndarray):
@@ -149,7 +149,7 @@ def call_module(row: Row, args: dict, dtype) -> object:
     if built is None:
         return None
     made, called = parameters_of(kind.__init__), parameters_of(kind.forward)
-    given = tensors(args, dtype)
+    given = arrays_to_tensors(args, dtype)
     options = {k: v for k, v in given.items() if k in made and k not in built}
     inputs = {k: v for k, v in given.items() if k in called and k not in options}
     module = kind(**options, **built).to(flow.float64 if dtype is np.float64 else flow.float32).eval()
@@ -165,8 +165,16 @@ def call_module(row: Row, args: dict, dtype) -> object:
     return module(**inputs)
 
 
-def flat(y) -> list:
+def fill_parameters(module, d, deviation=0.5):
+    """Return (the module in float64 with drawn parameters, those parameters)."""
+    module = module.double()
+    own = {k: d.rng.normal(0, deviation, tuple(p.shape)) for k, p in module.named_parameters()}
+    module.load_state_dict({k: flow.tensor(v) for k, v in own.items()})
+    return module, own
+
+
+def flatten_results(y) -> list:
     """Return the arrays or tensors in a result, in order."""
     if isinstance(y, (tuple, list)):
-        return [t for part in y for t in flat(part)]
+        return [t for part in y for t in flatten_results(part)]
     return [] if y is None else [y]

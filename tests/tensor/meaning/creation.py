@@ -11,16 +11,16 @@ def usual(values) -> str:
     return "float32" if not a.size or a.dtype.kind == "f" else "bool" if a.dtype.kind == "b" else "int64"
 
 
-def numbers(values):
+def unwrap_tensors(values):
     """Replace the tensors in nested lists by plain numbers."""
     if isinstance(values, T):
         return values.a
-    return [numbers(v) for v in values] if isinstance(values, (list, tuple)) else values
+    return [unwrap_tensors(v) for v in values] if isinstance(values, (list, tuple)) else values
 
 
 def tensor(values, dtype=None):
     kinds = {v.kind for v in values if isinstance(v, T)} if isinstance(values, (list, tuple)) else set()
-    a = np.asarray(numbers(values))
+    a = np.asarray(unwrap_tensors(values))
     kind = dtype or (values.kind if isinstance(values, T) else kinds.pop() if kinds else
                      a.dtype.name if isinstance(values, (np.ndarray, np.generic)) else usual(a))
     return as_kind(a.copy(), kind)
@@ -30,7 +30,7 @@ def full(size, value, dtype=None):
     return as_kind(np.full(size, value), dtype or usual(value))
 
 
-def filled(value):
+def fill_with(value):
     return lambda *size, dtype=None: as_kind(np.full(ints(size), value), dtype or "float32")
 
 
@@ -81,8 +81,8 @@ def typed(kind):
 
 TYPED = dict(Float="float32", Long="int64", Bool="bool", Double="float64", Int="int32", Half="float16",
              Byte="uint8", Char="int8", BFloat16="bfloat16", Short="int16")
-FUNCTIONS = {"tensor": tensor, "as_tensor": tensor, "full": full, "zeros": filled(0), "ones": filled(1),
-             "empty": filled(0),
+FUNCTIONS = {"tensor": tensor, "as_tensor": tensor, "full": full, "zeros": fill_with(0), "ones": fill_with(1),
+             "empty": fill_with(0),
              "empty_like": like(0), "zeros_like": like(0), "ones_like": like(1), "full_like": full_like,
              "arange": arange, "bartlett_window": window(np.bartlett), "blackman_window": window(np.blackman),
              "hann_window": window(np.hanning),

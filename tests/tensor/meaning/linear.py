@@ -47,16 +47,16 @@ def chain_matmul(*xs):
     return operate(lambda *arrays: np.linalg.multi_dot(arrays), *xs)
 
 
-def turned(a):
+def transpose_matrices(a):
     return np.swapaxes(a, -1, -2)
 
 
 def cholesky(x, upper=False):
-    return operate(lambda a: turned(np.linalg.cholesky(a)) if upper else np.linalg.cholesky(a), x)
+    return operate(lambda a: transpose_matrices(np.linalg.cholesky(a)) if upper else np.linalg.cholesky(a), x)
 
 
 def cholesky_solve(x, y):
-    return operate(lambda b, low: np.linalg.solve(low @ turned(low), b), x, y)
+    return operate(lambda b, low: np.linalg.solve(low @ transpose_matrices(low), b), x, y)
 
 
 def triangular_solve(x, y, upper=True, transpose=False, unitriangular=False):
