@@ -172,7 +172,10 @@ class refused:
     """
 
     def __init__(self, error, *words, at=True, fix=True):
-        self.error, self.words, self.at, self.fix = error, words, at, fix
+        self.error = error
+        self.words = words
+        self.at = at
+        self.fix = fix
 
     def __enter__(self):
         self.context = pytest.raises(self.error)

@@ -87,7 +87,8 @@ def test_a_layer_in_16_bits_is_near_the_one_in_float32(case, half):
     xs = [flow.tensor(a.astype("f4")).to(half) if a.dtype.kind == "f" else flow.tensor(a) for a in arrays]
     narrow = [x.clone().requires_grad_() if x.dtype is half else x for x in xs]
     wide = [x.float().requires_grad_() if x.dtype is half else x for x in xs]
-    found, want = train_one_step(build_layer(text, half).to(half), narrow), train_one_step(build_layer(text, half), wide)
+    found, want = (train_one_step(build_layer(text, half).to(half), narrow),
+                   train_one_step(build_layer(text, half), wide))
     for what, got, wanted in zip(("results", "gradients", "parameters"), found, want):
         for a, b in zip(got, wanted, strict=True):
             if b is None:

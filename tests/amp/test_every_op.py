@@ -85,7 +85,8 @@ def test_a_call_is_the_float32_call_rounded(case, half):
         return
     if op.name == "cast":
         attrs = (flow.float32,)
-    for got, want in zip(as_list(op.call(tuple(narrow), attrs)), as_list(op.call(tuple(wide), attrs)), strict=True):
+    for got, want in zip(as_list(op.call(tuple(narrow), attrs)), as_list(op.call(tuple(wide), attrs)),
+                         strict=True):
         if op.name in IN_NUMPY and half is flow.float16:
             np.testing.assert_allclose(bits(got), want.numpy(), rtol=4 * EPSILON[half],
                                        atol=4 * EPSILON[half])

@@ -91,7 +91,8 @@ def test_training_equals_float32_weights_rounded_for_the_forward_pass(name, how,
     mine = OPTIMIZERS[name](narrow.parameters(), master_weights=True)
     how(narrow, mine, INPUTS)
     how(wide, OPTIMIZERS[name](wide.parameters()), INPUTS)
-    equal(copy_as_arrays(mine.state[p]["master_weight"] for p in narrow.parameters()), copy_as_arrays(wide.parameters()))
+    equal(copy_as_arrays(mine.state[p]["master_weight"] for p in narrow.parameters()),
+          copy_as_arrays(wide.parameters()))
     equal(copy_as_arrays(narrow.parameters()), copy_as_arrays(p.to(half) for p in wide.parameters()))
     for p in narrow.parameters():
         assert p.dtype is half and {t.dtype for t in mine.state[p].values()} == {flow.float32}

@@ -190,7 +190,8 @@ def test_numpy_bfloat16_from_ml_dtypes():
         if a.size:
             a[...] = 2
             assert x.float().min().item() == x.float().max().item() == 2.0, "the same memory"
-    a = draw_half(flow.bfloat16).numpy()                              # the tensor is freed, but not its memory
+    # the tensor is freed, but not its memory
+    a = draw_half(flow.bfloat16).numpy()
     np.testing.assert_array_equal(a.astype("f4"), draw_half(flow.bfloat16).float().numpy())
 
 

@@ -167,8 +167,8 @@ def lost() -> float:
 @pytest.mark.slow
 @pytest.mark.parametrize("train", [
     lambda: train_gpt_eagerly(flow.bfloat16), lambda: train_gpt_eagerly(flow.bfloat16, whole=True),
-    lambda: train_gpt_eagerly(flow.float16, amp.GradScaler()), lambda: train_gpt_eagerly(flow.float16, amp.GradScaler(),
-                                                                                         whole=True),
+    lambda: train_gpt_eagerly(flow.float16, amp.GradScaler()),
+    lambda: train_gpt_eagerly(flow.float16, amp.GradScaler(), whole=True),
     lambda: train_gpt_in_graph(flow.bfloat16, amp.GradScaler(enabled=False)),
     lambda: train_gpt_in_graph(flow.float16, amp.GradScaler())],
     ids=["bfloat16", "bfloat16 all", "float16", "float16 all", "bfloat16 graph", "float16 graph"])

@@ -8,7 +8,10 @@ from flowedu import nn
 from flowedu.autograd.trees import leaves
 
 RNG = np.random.default_rng(0)
-X, W, Y, V = (RNG.standard_normal(s) for s in ((5, 3), (3, 2), (5, 2), (3,)))
+X = RNG.standard_normal((5, 3))
+W = RNG.standard_normal((3, 2))
+Y = RNG.standard_normal((5, 2))
+V = RNG.standard_normal(3)
 
 
 def loss(m):

@@ -178,7 +178,9 @@ OPTIONS = {"random_uniform": dict(shape=(4,), dtype=flow.float64),
 
 @pytest.mark.parametrize("name", RANDOM)
 def test_every_random_op_follows_the_randomness_argument(name):
-    draw = lambda x: RANDOM[name](*[x.sum(1)] * len(RANDOM[name].inputs), **OPTIONS[name], seed=1, draw=0)
+    def draw(x):
+        return RANDOM[name](*[x.sum(1)] * len(RANDOM[name].inputs), **OPTIONS[name], seed=1, draw=0)
+
     with refused(NotImplementedError, f"vmap: {name} draws random numbers", "randomness='different'"):
         flow.vmap(draw)(flow.ones(40, 4, 2))
     rows = {how: np.unique(flow.vmap(draw, randomness=how)(flow.ones(40, 4, 2)).numpy(), axis=0)

@@ -65,7 +65,10 @@ def test_points_compare_with_the_fastest_peer(charts):
 
 def test_results_of_several_runs_are_merged(program, tmp_path):
     run, file, here = program("run"), tmp_path / "r.json", {"machine": "this one", "versions": "1"}
-    result = lambda name, t: run.Result(name, 0, {"flowedu": [t, 3 * t, 2 * t], "torch eager": [5 * t]})
+
+    def result(name, t):
+        return run.Result(name, 0, {"flowedu": [t, 3 * t, 2 * t], "torch eager": [5 * t]})
+
     order = ["a", "b", "c"]
     run.merged(file, here, {"c": {2: result("c", 1.0)}, "a": {1: result("a", 2.0)}}, order, True)
     run.merged(file, here, {"b": {2: result("b", 1.0)}, "a": {1: result("a", 4.0), 2: result("a", 1.0)}},

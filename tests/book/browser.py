@@ -29,7 +29,10 @@ class Browser:
     """
 
     def __init__(self, folder: Path):
-        self.folder, self.number, self.faults, self.asked = folder, 0, [], []
+        self.folder = folder
+        self.number = 0
+        self.faults = []
+        self.asked = []
         self.waiting = b""
 
     def __enter__(self):
@@ -115,8 +118,11 @@ class Browser:
         self.js(f"document.querySelector({json.dumps(selector)}).scrollIntoView({{block: 'center'}})")
         x, y = self.js(f"(r => [r.x + r.width / 2, r.y + r.height / 2])"
                        f"(document.querySelector({json.dumps(selector)}).getBoundingClientRect())")
-        mouse = lambda kind, part, **more: self.send("Input.dispatchMouseEvent", type=kind, x=x + part * dx,
-                                                     y=y + part * dy, button="left", **more)
+
+        def mouse(kind, part, **more):
+            return self.send("Input.dispatchMouseEvent", type=kind, x=x + part * dx,
+                             y=y + part * dy, button="left", **more)
+
         mouse("mousePressed", 0, clickCount=1)
         for part in (0.3, 0.7, 1):
             mouse("mouseMoved", part, buttons=1)

@@ -115,7 +115,10 @@ def test_a_chinese_page_has_no_stray_blanks(path):
     count = sum(b.language == "python" for b in blocks(path.read_text(encoding="utf-8")))
     text = pages.page(path, [""] * count)
     assert not re.findall(r"[\u4e00-\u9fff，。；：、]\n[\u4e00-\u9fff]", text)
-    letters = lambda t: "".join(re.findall(r"[\u4e00-\u9fff]", t))
+
+    def letters(t):
+        return "".join(re.findall(r"[\u4e00-\u9fff]", t))
+
     own = pages.TONGUES.sub("", path.read_text(encoding="utf-8"))
     assert letters(text).removeprefix(letters(pages.LANGUAGES[""])).startswith(letters(own))
 

@@ -25,7 +25,10 @@ def text():
 
 def test_every_difference_has_a_row(text):
     rows = [line for line in text.splitlines() if line.startswith("|")]
-    found = lambda *words: any(all(w in row for w in words) for row in rows)
+
+    def found(*words):
+        return any(all(w in row for w in words) for row in rows)
+
     for names, pairs in table.RENAMED.items():
         assert all(found(*(f"`{n}`" for n in names.split() if n != "*"), f"`{theirs}`")
                    for theirs in pairs), names

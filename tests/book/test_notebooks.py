@@ -111,8 +111,8 @@ def test_all_notebooks_are_written(tmp_path):
     assert ({*written} == {*tmp_path.rglob("*.ipynb")}
             and len(written) == len(pages.LESSONS) + len(notebooks.PROGRAMS))
     for path in pages.LESSONS:
-        assert_notebook_matches_page(json.loads(notebooks.place(path, tmp_path).read_text(encoding="utf-8")), path,
-                                     printed[pages.original(path)])
+        assert_notebook_matches_page(json.loads(notebooks.place(path, tmp_path).read_text(encoding="utf-8")),
+                                     path, printed[pages.original(path)])
     imported = {n.module for p in notebooks.PROGRAMS
                 for n in ast.walk(ast.parse(p.read_text(encoding="utf-8")))
                 if isinstance(n, ast.ImportFrom) and (notebooks.GALLERY / f"{n.module}.py").exists()}
@@ -154,7 +154,8 @@ def test_a_kernel_prints_the_promised_output(name, ran):
         assert failed == [block.word("error")] * bool(block.word("error"))
         lines = wanted[block.line].text.splitlines() if block.line in wanted else ()
         own = [line for line in lines if not re.match(r" *at: ", line)]  # line numbers differ in a cell
-        assert not [line for line in own if not _promised(line, join_outputs(cell))], (block.text, join_outputs(cell))
+        assert not [line for line in own
+                    if not _promised(line, join_outputs(cell))], (block.text, join_outputs(cell))
 
 
 @pytest.mark.slow

@@ -49,7 +49,10 @@ def test_setting_the_global_seed_restarts_eager_ops(eager_job):
 
     found = []
     call = job(draw, returns=None) if eager_job else draw
-    drawn = lambda: call() or found[-1]
+
+    def drawn():
+        return call() or found[-1]
+
     runs = []
     for seed in (1, 1, 2):
         flow.random.seed(seed)

@@ -177,8 +177,11 @@ def test_explicit_variable_names_replace_the_default():
 
 def test_dense_computes_x_times_w_transposed_plus_b():
     w, b = f32(5, 3, seed=1), f32(5, seed=2)
-    layer = lambda a, **more: flow.layers.dense(a, 5, kernel_initializer=constant(w),
-                                                bias_initializer=constant(b), **more)
+
+    def layer(a, **more):
+        return flow.layers.dense(a, 5, kernel_initializer=constant(w),
+                                 bias_initializer=constant(b), **more)
+
     np.testing.assert_allclose(run(layer, x), x @ w.T + b, rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(run(lambda a: layer(a, use_bias=False), x), x @ w.T, rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(run(lambda a: layer(a, activation=flow.math.tanh), x), np.tanh(x @ w.T + b),

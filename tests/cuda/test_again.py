@@ -74,7 +74,10 @@ def test_changing_strides_do_not_fill_the_cache():
 
 def test_constants_of_resize_live_as_long_as_the_call():
     x = np.random.default_rng(0).standard_normal((1, 1, 4, 4)).astype(np.float32)
-    call = lambda t: flow.nn.functional.interpolate(t, size=(7, 5), mode="bilinear", align_corners=False)
+
+    def call(t):
+        return flow.nn.functional.interpolate(t, size=(7, 5), mode="bilinear", align_corners=False)
+
     want = call(flow.tensor(x)).numpy()
     there = flow.tensor(x).cuda()
     np.testing.assert_allclose(call(there).cpu().numpy(), want, rtol=1e-6)

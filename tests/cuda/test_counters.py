@@ -31,7 +31,8 @@ def counted(source, name, grid, block, *arguments, shared=0):
     return p[name]
 
 
-f32 = lambda *shape: np.ones(shape, np.float32)
+def f32(*shape):
+    return np.ones(shape, np.float32)
 
 
 @pytest.mark.parametrize("stride, sectors", [(1, 4), (2, 8), (8, 32), (16, 32)])

@@ -54,7 +54,8 @@ def test_the_translation_keeps_lines_and_handles_shared_memory():
     text = translate("extern __shared__ float s[];\nstatic __shared__ int n;\n__constant__ const int c = 1;\n"
                      "__global__ void k(int* x) {}\n", variant="plain")
     lines = text.split("\n")
-    assert lines[1] == '#line 1 "kernel.cu"' and lines[2] == "float* const s = (float*)cudasim_dynamic_shared();"
+    assert (lines[1] == '#line 1 "kernel.cu"'
+            and lines[2] == "float* const s = (float*)cudasim_dynamic_shared();")
     assert lines[3].split() == "__shared__ int n;".split() and lines[4] == "__constant__ int c = 1;"
     assert 'CUDASIM_KERNEL((k), "k", "int* x")' in text
 

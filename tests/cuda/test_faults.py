@@ -8,7 +8,11 @@ from cuda_common import alone, faulty, in_simulator, line_with
 import flowedu as flow
 
 pytestmark = in_simulator
-f32 = lambda *shape: np.ones(shape, np.float32)
+
+
+def f32(*shape):
+    return np.ones(shape, np.float32)
+
 
 # name: (source, grid, block, arguments, words of the faulty line, description of the fault). MENDED has the
 # correction of each fault.

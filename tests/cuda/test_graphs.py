@@ -41,7 +41,10 @@ def test_copies_and_fills_are_kept_in_order(s):
 
 def test_a_replay_repeats_what_was_captured():
     x, w = flow.arange(6.0).reshape(2, 3).cuda(), flow.ones(3, 2).cuda()
-    want = lambda: (x @ w).softmax(0).sum(1).cpu().numpy()
+
+    def want():
+        return (x @ w).softmax(0).sum(1).cpu().numpy()
+
     want()
     g = flow.cuda.CUDAGraph()
     assert not flow.cuda.is_current_stream_capturing()
@@ -161,7 +164,10 @@ def test_plans_can_be_captured():
 
 def test_an_index_out_of_range_in_a_replay_is_reported():
     ids, table = flow.tensor([0, 1]).cuda(), flow.ones(3, 2).cuda()
-    gathered = lambda: nn.functional.embedding(ids, table)
+
+    def gathered():
+        return nn.functional.embedding(ids, table)
+
     gathered()
     g = flow.cuda.CUDAGraph()
     with flow.cuda.graph(g):
@@ -224,7 +230,9 @@ def test_the_default_stream_and_a_captured_one_cannot_be_captured(s):
 
 def test_streams_that_wait_for_a_captured_one_are_captured_with_it(s):
     other, x = flow.cuda.Stream(), flow.zeros(4).cuda()
-    fill = lambda value, on: machine().driver.memset_d32_async(x.address, value, 4, on.handle)
+
+    def fill(value, on):
+        return machine().driver.memset_d32_async(x.address, value, 4, on.handle)
 
     def work(_):
         fill(1, s)

@@ -52,7 +52,8 @@ def test_values_and_gradients_match_the_cpu(name, half):
         np.testing.assert_allclose(db, da, rtol=room, atol=4 * room)
 
 
-@pytest.mark.parametrize(("case", "half"), list_calls_and_dtypes(lambda op: op.name not in NO_KERNEL and op.name != "cast"))
+@pytest.mark.parametrize(("case", "half"),
+                         list_calls_and_dtypes(lambda op: op.name not in NO_KERNEL and op.name != "cast"))
 def test_every_op(case, half):
     """Results are within a few roundings of the CPU's, as for float32 kernels."""
     op, example = case

@@ -37,7 +37,10 @@ def test_warp_functions():
     x, out = np.arange(32, dtype=np.int32), np.zeros((12, 32), np.int32)
     flow.cuda.kernel(WARP)("warp", 1, 32)(x, out)
     lane = np.arange(32)
-    within = lambda d, w: np.where(lane % w + d < w, lane + d, lane)
+
+    def within(d, w):
+        return np.where(lane % w + d < w, lane + d, lane)
+
     expected = [np.full(32, 3), np.where(lane < 2, lane, lane - 2), within(2, 8), lane ^ 5,
                 lane // 4 * 4 + (lane + 1) % 4,
                 np.full(32, 0xaaaaaaaa, np.uint32).view(np.int32), np.full(32, 3),
@@ -150,8 +153,10 @@ def test_an_array_in_shared_memory_is_aligned(words):
 def test_vectors_halves_structs_and_variables_of_the_module():
     n = 8
     x = np.random.default_rng(0).standard_normal((n, 4), dtype=np.float32)
-    d, f3, c, h = (np.zeros((n, 2)), np.zeros((n, 3), np.float32), np.zeros((n, 4), np.uint8),
-                   np.zeros(n, np.float16))
+    d = np.zeros((n, 2))
+    f3 = np.zeros((n, 3), np.float32)
+    c = np.zeros((n, 4), np.uint8)
+    h = np.zeros(n, np.float16)
     items, out = np.zeros(n, np.dtype([("weight", "f4"), ("id", "i2"), ("", "V2")])), np.zeros(n, np.float32)
     k = flow.cuda.kernel(TYPES)("types", 1, n, shared=16 * n)
     for calls in (1, 2):

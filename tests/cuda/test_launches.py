@@ -85,8 +85,8 @@ def test_a_convolution_of_several_tiles(groups):
     x, w = rng.standard_normal((4, 6, 18, 17)), rng.standard_normal((70 * groups, 6 // groups, 3, 3))
     attrs = {"strides": (1, 1), "pads": (1, 1, 1, 1), "dilations": (1, 1), "groups": groups}
     y = launched(REGISTRY["conv2d"], [x, w], REGISTRY["conv2d"].complete(attrs))[0]
-    np.testing.assert_allclose(y, run_eagerly(REGISTRY["conv2d"], [x, w], REGISTRY["conv2d"].complete(attrs))[0],
-                               rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(y, run_eagerly(REGISTRY["conv2d"], [x, w],
+                                              REGISTRY["conv2d"].complete(attrs))[0], rtol=1e-9, atol=1e-9)
     for name, given, more in (("conv2d_input_grad", [y, w], {"hw": (18, 17)}),
                               ("conv2d_weight_grad", [y, x], {"kernel": (3, 3)})):
         op, both = REGISTRY[name], REGISTRY[name].complete({**attrs, **more})

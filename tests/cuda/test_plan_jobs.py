@@ -151,7 +151,9 @@ def test_shapes_that_vary():
 
 
 def test_dtypes_and_empty_results():
-    with_gpu = lambda f: lambda *xs: _on_gpu(f, *xs)
+    def with_gpu(f):
+        return lambda *xs: _on_gpu(f, *xs)
+
     a = np.arange(6, dtype=np.int64).reshape(2, 3)
     np.testing.assert_array_equal(run(with_gpu(lambda x: flow.transpose(x, (1, 0))), a), a.T)
     np.testing.assert_array_equal(run(with_gpu(lambda x: flow.cast(x, flow.int8)), a), a.astype(np.int8))

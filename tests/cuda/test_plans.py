@@ -161,8 +161,10 @@ def test_lenet_with_momentum():
 
 
 def test_dropout_and_batch_norm_match_the_cpu():
-    make = lambda: nn.Sequential(nn.Linear(4, 6), nn.BatchNorm1d(6), nn.ReLU(), nn.Dropout(0.5),
-                                 nn.Linear(6, 3))
+    def make():
+        return nn.Sequential(nn.Linear(4, 6), nn.BatchNorm1d(6), nn.ReLU(), nn.Dropout(0.5),
+                             nn.Linear(6, 3))
+
     g, _ = followed(make, lambda p: flow.optim.SGD(p, lr=0.1, momentum=0.9), *batch())
     assert executor(g).draws
 
@@ -295,7 +297,8 @@ def test_a_step_counts_as_a_write():
     """Autograd detects that a graph's step has changed a saved parameter."""
     x, y = map(there, batch())
     model = make_mlp().cuda()
-    g = make_graph(train_step, flow.optim.SGD(model.parameters(), lr=0.1), model=model, loss=nn.CrossEntropyLoss())
+    g = make_graph(train_step, flow.optim.SGD(model.parameters(), lr=0.1), model=model,
+                   loss=nn.CrossEntropyLoss())
     loss = model(x).sum()
     g(x, y)
     with pytest.raises(FlowError, match="in-?place"):

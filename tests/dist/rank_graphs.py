@@ -19,7 +19,10 @@ class Counting:
     """
 
     def __init__(self, comm):
-        self.comm, self.rank, self.size, self.sent = comm, comm.rank, comm.size, 0
+        self.comm = comm
+        self.rank = comm.rank
+        self.size = comm.size
+        self.sent = 0
 
     def box(self, route, part, what=""):
         return perform(self, route, part, what)

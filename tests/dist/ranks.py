@@ -66,7 +66,8 @@ def launch(folder: Path, script: str, k: int, *options, args=(), env=None, timeo
     file = folder / name
     file.write_text(textwrap.dedent(script), encoding="utf-8")
     env = environment(**{"FLOWEDU_TIMEOUT": str(10 * HANGS), **(env or {})})
-    return Said(run_command(command("--nproc_per_node", k, *options, file, *args), timeout, cwd=folder, env=env))
+    return Said(run_command(command("--nproc_per_node", k, *options, file, *args), timeout, cwd=folder,
+                            env=env))
 
 
 def run_command(cmd: list[str], timeout: float = HANGS, **more) -> subprocess.CompletedProcess:

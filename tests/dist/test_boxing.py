@@ -130,8 +130,13 @@ def test_every_device_receives_exactly_the_missing_elements(pair):
 def test_bytes_equal_the_table(k):
     row, spec = tuple(range(k)), Spec((6, 9, 5), flow.float32)
     n = 6 * 9 * 5 * 4
-    at = lambda s: layout(s, row)
-    cost = lambda a, b: route(at(a), at(b), spec).bytes
+
+    def at(s):
+        return layout(s, row)
+
+    def cost(a, b):
+        return route(at(a), at(b), spec).bytes
+
     for s in ("B", "P", "S0", "S1", "Pmax"):
         assert cost(s, s) == 0
     assert cost("B", "S0") == cost("B", "P") == cost("S1", "P") == cost("B", "Pmin") == 0
@@ -146,7 +151,10 @@ def test_bytes_equal_the_table(k):
 
 def test_bytes_between_placements():
     spec = Spec((4, 4), flow.float32)
-    way = lambda a, b: route(layout(*a), layout(*b), spec)
+
+    def way(a, b):
+        return route(layout(*a), layout(*b), spec)
+
     assert way(("B", (0, 1)), ("B", (1,))).bytes == 0                        # already on the device
     assert way(("B", (0,)), ("B", (1, 2, 3))).bytes == 3 * 64
     assert way(("S0", (0, 1)), ("B", (0,))).bytes == 32                      # half is already on the device
@@ -164,7 +172,10 @@ def test_bytes_between_placements():
 
 def test_the_cheapest_route_on_a_grid():
     t, spec = 64, Spec((4, 4), flow.float32)
-    cost = lambda a, b: route(layout(a, *GRID), layout(b, *GRID), spec)
+
+    def cost(a, b):
+        return route(layout(a, *GRID), layout(b, *GRID), spec)
+
     assert cost(("P", "P"), ("B", "B")).bytes == 6 * t  # one all-reduce of four, not two of two (8 t)
     assert cost(("P", "P"), ("B", "B")).name == "all-reduce"
     assert cost(("P", "B"), ("B", "B")).bytes == 4 * t                       # two all-reduces of two
@@ -197,13 +208,19 @@ def test_senders_with_copies_are_balanced():
 # ---- names, descriptions
 def test_hops_are_named_after_collectives():
     spec, row = Spec((6, 6), flow.float32), (0, 1, 2)
-    name = lambda a, b: route(layout(a, row), layout(b, row), spec).name
+
+    def name(a, b):
+        return route(layout(a, row), layout(b, row), spec).name
+
     assert name("B", "S1") == "slice" and name("S0", "B") == "all-gather" and name("S0", "S1") == "all-to-all"
     assert (name("P", "B") == "all-reduce" and name("P", "S0") == "reduce-scatter"
             and name("B", "P") == "keep-first")
     assert name("S0", "P") == "pad" and name("P", "P") == "nothing" and name("B", "Pmax") == "keep-all"
     assert name("P", "Pmax") == "reduce-scatter, pad"
-    way = lambda a, b: route(layout(*a), layout(*b), spec).name
+
+    def way(a, b):
+        return route(layout(*a), layout(*b), spec).name
+
     assert way(("B", (0,)), ("B", (0, 1, 2))) == "broadcast" and way(("P", (0, 1)), ("B", (1,))) == "reduce"
     assert way(("S0", (0, 1)), ("B", (0,))) == "copy" and way(("B", (0, 1)), ("B", (1,))) == "keep"
 
@@ -303,7 +320,10 @@ def one_at_a_time(a, src, dst, hierarchy=None):
 def test_two_ranks_of_the_specification():
     """Table A.6: a partial source holds A on rank 0 and 2 A on rank 1."""
     z, rows, cols = np.zeros_like(A), [A[:2], A[2:]], [A[:, :2], A[:, 2:]]
-    padded = lambda i, cut: np.where(np.isin(np.arange(16).reshape(4, 4), cut[i]), A, z)
+
+    def padded(i, cut):
+        return np.where(np.isin(np.arange(16).reshape(4, 4), cut[i]), A, z)
+
     p, total = [A, 2 * A], 3 * A
     vectors = [([A, A], "B", "S0", rows), ([A, A], "B", "S1", cols), ([A, A], "B", "P", [A, z]),
                (rows, "S0", "B", [A, A]),
@@ -319,7 +339,10 @@ def test_two_ranks_of_the_specification():
 
 def test_grids_of_the_specification():
     whole = [A] * 4
-    at = lambda dst: one_at_a_time(whole, ("B", "B"), dst, (2, 2))
+
+    def at(dst):
+        return one_at_a_time(whole, ("B", "B"), dst, (2, 2))
+
     found = at(("S0", "S1"))
     assert found[0].tolist() == [[0, 1], [4, 5]] and found[3].tolist() == [[10, 11], [14, 15]]
     found = at(("S0", "S0"))
@@ -392,8 +415,11 @@ def test_a_route_computes_its_geometry_once(monkeypatch, src, dst):
     """The second run has the same result, without geometry computations."""
     r = route(layout(src, (0, 1, 2)), layout(dst, (0, 1, 2)), Spec((5, 4), flow.float64))
     shapes = [r.src.local_shape((5, 4), i) for i in range(3)]
-    draw = lambda seed: [flow.tensor(np.random.default_rng([seed, i]).standard_normal(s))
-                         for i, s in enumerate(shapes)]
+
+    def draw(seed):
+        return [flow.tensor(np.random.default_rng([seed, i]).standard_normal(s))
+                for i, s in enumerate(shapes)]
+
     wants = [[y.numpy() for y in route.__wrapped__(r.src, r.dst, r.spec).run(draw(seed))] for seed in (1, 2)]
     found = [[y.numpy() for y in r.run(draw(1))]]
     monkeypatch.setattr(inops, "transfer", None)

@@ -27,7 +27,10 @@ class Spy:
     """Communicator that records the bytes of each message; collectives count as in textbook algorithms."""
 
     def __init__(self, comm):
-        self.comm, self.rank, self.sent, self.calls = comm, comm.rank, Counter(), []
+        self.comm = comm
+        self.rank = comm.rank
+        self.sent = Counter()
+        self.calls = []
 
     def note(self, to, n):
         if to != self.rank and n:
@@ -155,7 +158,10 @@ def test_the_gradient_of_boxing(pair, seed):
                  np.random.default_rng(seed))
     given_parts = [flow.tensor(p, requires_grad=True) for p in scatter(x, src, rng)]
     made = route(src, dst, Spec(shape, flow.float64)).run(given_parts)
-    cut = lambda at, i: flow.tensor(np.ascontiguousarray(w[tuple(slice(a, b) for a, b in at.box(shape, i))]))
+
+    def cut(at, i):
+        return flow.tensor(np.ascontiguousarray(w[tuple(slice(a, b) for a, b in at.box(shape, i))]))
+
     seen, loss = set(), flow.zeros((), dtype=flow.float64)
     for i, y in enumerate(made):  # every element once: copies contribute nothing
         key = (dst.slot(i), dst.box(shape, i))

@@ -93,7 +93,8 @@ def test_layouts_keep_their_names_if_nothing_is_split(sbp, hierarchy):
 
 def test_layouts_that_only_the_parts_allow_are_found():
     """(2, 2, 3) split along both leading axes equals (4, 3) split twice along its first."""
-    assert format_choice(choose_layouts("reshape", [(2, 2, 3)], "S0.S1", (2, 2), shape=(4, 3))) == "S0.S1 S0.S0"
+    assert (format_choice(choose_layouts("reshape", [(2, 2, 3)], "S0.S1", (2, 2), shape=(4, 3)))
+            == "S0.S1 S0.S0")
 
 
 def test_an_input_passed_twice_is_boxed_once():
@@ -114,7 +115,8 @@ def test_layouts_routes_and_calls():
     assert choice.routes[0] is None and choice.routes[1].bytes == choice.bytes == 2 * 4 * 5 * 4
     assert ([c.ins[0].shape for c in choice.calls] == [(20, 4)] * 3 and choice.calls[0].outs[0].shape
             == (20, 5))
-    assert choose_layouts("matmul", [(6, 4), (4, 5)], "B B").calls is None                 # one call serves all devices
+    # one call serves all devices
+    assert choose_layouts("matmul", [(6, 4), (4, 5)], "B B").calls is None
 
 
 # ---- OneFlow's rule
@@ -158,7 +160,8 @@ OWN = [("max", [Q], {"axis": (0, 1)}, "S0", "B", "Pmax"), ("conv2d", [(4, 4, 6, 
 
 @pytest.mark.parametrize("op, shapes, attrs, sbps, theirs, ours", OWN)
 def test_where_oneflows_signatures_differ(op, shapes, attrs, sbps, theirs, ours):
-    assert choose_layouts(op, shapes, sbps, rule="oneflow", **attrs).signature[len(shapes)] == (ours,) != (theirs,)
+    assert (choose_layouts(op, shapes, sbps, rule="oneflow", **attrs).signature[len(shapes)] == (ours,)
+            != (theirs,))
 
 
 def test_the_table_of_differences():
@@ -170,9 +173,13 @@ def test_the_table_of_differences():
         op, rest = plain.strip().split(" ", 1)
         have, ours, theirs = [p.strip() for p in rest.split("  ") if p.strip()][:3]
         attrs = {"axis": 0} if op == "concat" else {}
-        flat = lambda text: text.replace(",", "").replace("-> ", "")
+
+        def flat(text):
+            return text.replace(",", "").replace("-> ", "")
+
         assert format_choice(choose_layouts(op, [Q, Q], flat(have), **attrs)) == flat(ours), line
-        assert format_choice(choose_layouts(op, [Q, Q], flat(have), rule="oneflow", **attrs)) == flat(theirs), line
+        assert (format_choice(choose_layouts(op, [Q, Q], flat(have), rule="oneflow", **attrs))
+                == flat(theirs)), line
 
 
 # ---- explanations
@@ -185,12 +192,15 @@ def test_explain_names_the_winner_and_the_reason():
         assert part in text, text
     assert "because: the fewest bytes to move: 0 bytes, the next one 32 bytes" in choose_layouts("relu", [Q],
                                                                                                  "S0").explain()
-    assert "others move 0 bytes too; more inputs stay as they lie" in choose_layouts("matmul", [Q, Q], "B B").explain()
-    assert "others move 0 bytes too; fewer partial results" in choose_layouts("sum", [Q], "B", axis=(0, 1)).explain()
+    assert "others move 0 bytes too; more inputs stay as they lie" in choose_layouts("matmul", [Q, Q],
+                                                                                     "B B").explain()
+    assert "others move 0 bytes too; fewer partial results" in choose_layouts("sum", [Q], "B",
+                                                                              axis=(0, 1)).explain()
     assert "prices (rule \"oneflow\")" in choose_layouts("add", [Q, Q], "S0 B", rule="oneflow").explain()
     assert "more, none of them better" in choose_layouts("matmul", [Q, Q], "S0.B B.S1", (2, 2)).explain()
     assert "because: no other is possible" in choose_layouts("det", [Q], "B").explain()
-    assert "Pmax" in choose_layouts("relu", [Q], "Pmax").explain() and "Pmax" not in choose_layouts("relu", [Q], "P").explain()
+    assert ("Pmax" in choose_layouts("relu", [Q], "Pmax").explain()
+            and "Pmax" not in choose_layouts("relu", [Q], "P").explain())
 
 
 def get_refusal(op, shapes, sbps, hierarchy=(2,), **attrs):

@@ -122,7 +122,8 @@ def in_graph(mode, layout):
 def test_in_a_graph(mode, layout):
     for name, got in in_graph(mode, layout).items():
         want = CALLS[name](None)
-        assert_same_global_tensor(got, want, layout, name if "rand" not in name and name != "normal" else "empty")
+        assert_same_global_tensor(got, want, layout, name if "rand" not in name and name != "normal"
+                                  else "empty")
 
 
 @pytest.mark.parametrize("layout", [*LAYOUTS, (GRID, (split(0), split(0)))])

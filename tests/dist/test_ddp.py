@@ -81,7 +81,8 @@ def test_parts_train_like_the_whole(k, bucket_size):
 @given(k=st.integers(1, 4), bucket_size=st.integers(1, 9), accumulate=st.integers(1, 2))
 def test_any_number_of_ranks(k, bucket_size, accumulate):
     want = train_on_rank(0, 1, accumulate=accumulate, steps=2)
-    for got in flow.distributed.spawn(lambda: train_on_rank(flow.env.get_rank(), k, bucket_size, 2, accumulate), k):
+    for got in flow.distributed.spawn(lambda: train_on_rank(flow.env.get_rank(), k, bucket_size, 2,
+                                                            accumulate), k):
         for a, b in zip(got, want):
             np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-6)
 

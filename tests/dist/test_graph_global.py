@@ -13,7 +13,10 @@ from flowedu.core.sbp.ranks import current, set_virtual_devices
 from flowedu.errors import ArgumentError, FlowError
 from flowedu.show.ranks import Memory
 
-B, S0, S1, P = flow.sbp.broadcast, flow.sbp.split(0), flow.sbp.split(1), flow.sbp.partial_sum
+B = flow.sbp.broadcast
+S0 = flow.sbp.split(0)
+S1 = flow.sbp.split(1)
+P = flow.sbp.partial_sum
 STEPS = 4
 
 
@@ -604,7 +607,9 @@ def test_a_stage_that_is_used_twice(micro):
             self.places = None
 
         def build(self, x, t):
-            there = lambda x, i: x.to_global(placement=self.places[i]) if self.places else x
+            def there(x, i):
+                return x.to_global(placement=self.places[i]) if self.places else x
+
             a = self.model[0](x).relu()
             b = self.model[1](there(a, 1)).relu()
             y = self.model[2](there(b, 0) + a)

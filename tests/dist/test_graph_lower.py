@@ -84,7 +84,8 @@ def row(sbp, k):
 @pytest.mark.parametrize("rule", ["sgd", "adam"])
 @pytest.mark.parametrize("k", [1, 2, 3, 4])
 def test_data_parallel(k, rule):
-    run = same_training(lambda: build_mlp_graph(draw_parameters(), rule=rule), k, {"x": row("S0", k), "t": row("S0", k)})
+    run = same_training(lambda: build_mlp_graph(draw_parameters(), rule=rule), k,
+                        {"x": row("S0", k), "t": row("S0", k)})
     if k > 1:
         grads = sum(a.nbytes for a in draw_parameters().values())
         loss = 4
@@ -96,7 +97,8 @@ def test_model_parallel(k):
     sources = {"w0": row("S0", k), "b0": row("S0", k), "w1": row("S1", k), "x": row("B", k), "t": row("B", k)}
     for rule, states in (("sgd", ()), ("adam", "mv")):
         more = {f"{n}-{s}": at for n, at in sources.items() for s in states if n[0] in "wb"}
-        run = same_training(lambda rule=rule: build_mlp_graph(draw_parameters(), rule=rule), k, {**sources, **more})
+        run = same_training(lambda rule=rule: build_mlp_graph(draw_parameters(), rule=rule), k,
+                            {**sources, **more})
         assert run.arrays[0]["w0"].shape[0] == -(-12 // k)
 
 

@@ -16,7 +16,10 @@ from .rank_graphs import Run, Single
 
 def assert_distributed_equals_single(op, e, backward):
     arrays, attrs = arrays_of(op, e)
-    make = lambda: build(op, arrays, attrs, backward=backward)
+
+    def make():
+        return build(op, arrays, attrs, backward=backward)
+
     want = Single(make())(*arrays)
     for k in (2, 3):
         place, rng = (Place(tuple(range(k)), (k,)),

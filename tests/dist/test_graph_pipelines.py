@@ -21,7 +21,10 @@ def layers(name, model):
 class Piped(nn.Graph):
     def __init__(self, first, second, p1, loss_of, members, micro):
         super().__init__()
-        self.first, self.second, self.loss_of, self.p1 = first, second, loss_of, p1
+        self.first = first
+        self.second = second
+        self.loss_of = loss_of
+        self.p1 = p1
         if p1 is not None:
             self.second.to(nn.graph.GraphModule).set_stage(1, p1)
         self.add_optimizer(flow.optim.SGD(members, lr=0.0005, momentum=0.9))
@@ -89,7 +92,9 @@ def test_pipeline_of_a_gpt_with_tied_embeddings(world):
         flow.manual_seed(0)
         model, places = make(), [{}, {}]
         if ranks:
-            whole = lambda name, p: flow.sbp.broadcast
+            def whole(name, p):
+                return flow.sbp.broadcast
+
             places = [dict(placement=flow.placement("cpu", r), sbp=flow.sbp.split(0)) for r in ranks]
             for part, r in ((model.wte, 0), (model.wpe, 0), (model.blocks[0], 0), (model.blocks[1], 1),
                             (model.ln_f, 1)):

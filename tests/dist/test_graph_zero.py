@@ -72,7 +72,10 @@ def test_split_parameters():
     assert shard(layout(("S0", "S1"), range(4), (2, 2)), (8, 8), 1).sbp == ("S0", "S1")
 
 
-transposed = lambda x: R["transpose"](x, perm=(1, 0))
+def transposed(x):
+    return R["transpose"](x, perm=(1, 0))
+
+
 # (parameter, its product): returned in addition to the product
 OUTPUTS = {
     "a view": lambda w, y: [transposed(w)],

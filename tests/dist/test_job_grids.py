@@ -104,7 +104,8 @@ MODES = [dict(grad_mode=m) for m in ("restore", "auto", "identity")] + [
 
 @pytest.mark.parametrize("how", MODES, ids=lambda d: "-".join(map(str, d.values())))
 def test_the_layout_of_the_gradient_changes_nothing_else(alone, how):
-    assert_close_runs(run_steps(4, make_mlp_body(GRID, ["B", "S(0)"], ["B", "S(1)"], ["S(0)", "S(1)"], **how), *DATA), alone)
+    assert_close_runs(run_steps(4, make_mlp_body(GRID, ["B", "S(0)"], ["B", "S(1)"], ["S(0)", "S(1)"], **how),
+                                *DATA), alone)
 
 
 def test_the_layout_of_the_gradient():
@@ -292,7 +293,8 @@ def test_micro_batches_on_a_grid():
 
     config = flow.function_config()
     config.train.num_gradient_accumulation_steps(2)
-    assert_close_runs(run_steps(4, body(GRID), x, config=config), run_steps(1, body((1, 1)), x, config=config))
+    assert_close_runs(run_steps(4, body(GRID), x, config=config),
+                      run_steps(1, body((1, 1)), x, config=config))
 
 
 def test_a_variable_distribution_on_a_row():

@@ -117,8 +117,10 @@ def test_the_choice_is_deterministic_and_takes_the_fewest_bytes(case, hierarchy,
     present = [[layouts_of([w.signature[i]], hierarchy)[0]] for i, w in enumerate(mix)]
     devices = tuple(range(int(np.prod(hierarchy))))
     for rule in oneflow_rule.RULES:
-        call = lambda rule=rule: choose(op, specs, attrs, [list(p) for p in present], devices, hierarchy,
-                                        rule=rule)
+        def call(rule=rule):
+            return choose(op, specs, attrs, [list(p) for p in present], devices, hierarchy,
+                          rule=rule)
+
         choice = call()
         assert call() is choice
         said = choice.explain()

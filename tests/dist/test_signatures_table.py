@@ -6,7 +6,10 @@ from flowedu.core.sbp.signature import signatures
 from flowedu.core.values.spec import Spec
 from flowedu.ops import REGISTRY
 
-M, N, V, IMAGE = (4, 6), (6, 8), (6,), (4, 6, 5, 5)
+M = (4, 6)
+N = (6, 8)
+V = (6,)
+IMAGE = (4, 6, 5, 5)
 ALL, SUM = ["S0 S0", "S1 S1"], ["P P"]
 BOTH = ["S0 S0 S0", "S1 S1 S1"]
 HEAD = {"begin_norm_axis": 1, "epsilon": 1e-5}

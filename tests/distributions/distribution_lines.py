@@ -10,11 +10,16 @@ import flowedu as flow
 REAL, POSITIVE, SHARE = "real", "positive", "share"
 # line: domain of the values
 CONTINUOUS = {
-    "d.Normal(t(0.3), t(1.4))": REAL, "d.Normal(t([0.3, -2.0]), 0.5)": REAL, "d.Laplace(t(0.3), t(0.7))": REAL,
-    "d.Cauchy(t(-0.5), t(0.7))": REAL, "d.Gumbel(t(0.3), t(1.2))": REAL, "d.StudentT(t(5.0), t(0.4), t(1.3))": REAL,
-    "d.StudentT(t(3.0))": REAL, "d.Uniform(t(-1.0), t(2.5))": (-1.0, 2.5), "d.Exponential(t([0.5, 2.0]))": POSITIVE,
-    "d.Gamma(t([0.8, 3.5]), t(1.7))": POSITIVE, "d.Chi2(t(3.0))": POSITIVE, "d.Beta(t([2.5, 0.7]), t([1.5, 0.8]))": SHARE,
-    "d.HalfNormal(t(1.3))": POSITIVE, "d.HalfCauchy(t(0.8))": POSITIVE, "d.Weibull(t(1.4), t([0.9, 2.2]))": POSITIVE,
+    "d.Normal(t(0.3), t(1.4))": REAL, "d.Normal(t([0.3, -2.0]), 0.5)": REAL,
+    "d.Laplace(t(0.3), t(0.7))": REAL,
+    "d.Cauchy(t(-0.5), t(0.7))": REAL, "d.Gumbel(t(0.3), t(1.2))": REAL,
+    "d.StudentT(t(5.0), t(0.4), t(1.3))": REAL,
+    "d.StudentT(t(3.0))": REAL, "d.Uniform(t(-1.0), t(2.5))": (-1.0, 2.5),
+    "d.Exponential(t([0.5, 2.0]))": POSITIVE,
+    "d.Gamma(t([0.8, 3.5]), t(1.7))": POSITIVE, "d.Chi2(t(3.0))": POSITIVE,
+    "d.Beta(t([2.5, 0.7]), t([1.5, 0.8]))": SHARE,
+    "d.HalfNormal(t(1.3))": POSITIVE, "d.HalfCauchy(t(0.8))": POSITIVE,
+    "d.Weibull(t(1.4), t([0.9, 2.2]))": POSITIVE,
     "d.Pareto(t(1.5), t(4.5))": (1.5, np.inf), "d.LogNormal(t(0.2), t(0.6))": POSITIVE,
     "d.RelaxedBernoulli(t(0.7), probs=t(0.3))": SHARE,
     "d.TransformedDistribution(d.Normal(t(0.2), t(0.9)), [d.SigmoidTransform()])": SHARE,

@@ -185,7 +185,8 @@ def test_the_divergence_of_vectors_matches_samples():
     flow.manual_seed(5)
     for p, q in ((D.Dirichlet(flow.tensor([1.5, 2.5, 3.0])), D.Dirichlet(flow.tensor([2.0, 1.0, 1.5]))),
                  (make_distribution("d.MultivariateNormal(t([0.3, -1.0]), t([[2.0, 0.6], [0.6, 1.0]]))"),
-                  make_distribution("d.MultivariateNormal(t([0.0, 0.5]), scale_tril=t([[1.2, 0.0], [0.5, 0.8]]))")),
+                  make_distribution(
+                      "d.MultivariateNormal(t([0.0, 0.5]), scale_tril=t([[1.2, 0.0], [0.5, 0.8]]))")),
                  (make_distribution("d.OneHotCategorical(t([0.2, 0.5, 0.3]))"),
                   make_distribution("d.OneHotCategorical(t([0.4, 0.4, 0.2]))")),
                  (make_distribution("d.Independent(d.Normal(t([0.3, 1.0]), t(0.7)), 1)"),
@@ -215,7 +216,10 @@ def gradients_and_quotients(line, f):
 
         def shifted(h, i=i, v=v):
             moved = iter([x + h * v if k == i else x for k, x in enumerate(numbers)])
-            t = lambda x: flow.tensor(next(moved))
+
+            def t(x):
+                return flow.tensor(next(moved))
+
             return f(eval(line, {"d": D, "t": t})).item()
 
         h = 1e-4
@@ -228,7 +232,10 @@ def test_the_gradient_of_log_prob_and_entropy(line):
     flow.manual_seed(6)
     x = make_distribution(line).sample((5,))
     weights = flow.tensor(np.cos(np.arange(5.0))).reshape(5, *(1,) * len(make_distribution(line).batch_shape))
-    free = lambda d: setattr(d, "_validate_args", False) or d
+
+    def free(d):
+        return setattr(d, "_validate_args", False) or d
+
     for got, want in gradients_and_quotients(line, lambda d: (free(d).log_prob(x) * weights).sum()):
         assert abs(got - want) <= 1e-6 * max(1.0, abs(want)), (got, want)
     if known(make_distribution(line), "entropy") is not None:
@@ -351,12 +358,15 @@ def test_log_prob_and_samples_in_a_graph(line):
 REFUSED = {
     "d.Normal(t(0.0), t(-1.0))": "scale", "d.Bernoulli(t(1.5))": "probs", "d.Bernoulli()": "exactly one of",
     "d.Bernoulli(t(0.5), t(0.5))": "exactly one of", "d.Uniform(t(2.0), t(1.0))": "high",
-    "d.Categorical(t(0.5))": "no axis", "d.Categorical(t([0.5, -0.5, 1.0]))": "probs", "d.Geometric(t(0.0))": "probs",
+    "d.Categorical(t(0.5))": "no axis", "d.Categorical(t([0.5, -0.5, 1.0]))": "probs",
+    "d.Geometric(t(0.0))": "probs",
     "d.Normal('a', t(1.0))": "not a tensor", "d.Dirichlet(t([1.0, 0.0]))": "concentration",
     "d.MultivariateNormal(t([0.0, 0.0]), t([[1.0]]))": "does not fit loc",
     "d.MultivariateNormal(t([0.0, 0.0]), t([[1.0, 2.0], [2.0, 1.0]]))": "covariance_matrix",
-    "d.Multinomial(t(2.0), t([0.5]))": "inhomogeneous", "d.Normal(t(0.0), t(1.0)).log_prob(1.0)": "not a tensor",
-    "d.Exponential(t(1.0)).log_prob(t(-1.0))": "support", "d.Categorical(t([0.5, 0.5])).log_prob(t(2.0))": "support",
+    "d.Multinomial(t(2.0), t([0.5]))": "inhomogeneous",
+    "d.Normal(t(0.0), t(1.0)).log_prob(1.0)": "not a tensor",
+    "d.Exponential(t(1.0)).log_prob(t(-1.0))": "support",
+    "d.Categorical(t([0.5, 0.5])).log_prob(t(2.0))": "support",
     "d.Exponential(t([1.0, 1.0])).log_prob(t([1.0, -1.0]))": "support",
     "d.Normal(t([0.0, 1.0]), t(1.0)).log_prob(t([1.0, 2.0, 3.0]))": "does not fit",
     "d.Bernoulli(t(0.5)).rsample()": "no smooth function", "d.Poisson(t(1.0)).cdf(t(1.0))": "not known",
@@ -366,7 +376,8 @@ REFUSED = {
     "d.Distribution.set_default_validate_args(3)": "no truth",
     "d.Binomial(t([1.0, 2.0]), t(0.5)).entropy()": "differ in number",
     "d.kl_divergence(d.LogNormal(t(0.0), t(1.0)), d.TransformedDistribution(d.Normal(t(0.0), t(1.0)), []))": "alike",
-    "d.StackTransform([d.ExpTransform()])(t([1.0, 2.0]))": "for each place", "d.AbsTransform().log_abs_det_jacobian(1, 2)":
+    "d.StackTransform([d.ExpTransform()])(t([1.0, 2.0]))": "for each place",
+    "d.AbsTransform().log_abs_det_jacobian(1, 2)":
     "there is no log_abs_det_jacobian",
 }
 

@@ -58,7 +58,8 @@ def test_values_match_pytorch(line):
 def test_the_divergence_matches_pytorch(p, q):
     torch = pytest.importorskip("torch")
     got = flow.distributions.kl_divergence(make_distribution(p), make_distribution(q))
-    assert_close(got, torch.distributions.kl_divergence(make_distribution(p, torch), make_distribution(q, torch)), 1e-6)
+    assert_close(got, torch.distributions.kl_divergence(make_distribution(p, torch),
+                                                        make_distribution(q, torch)), 1e-6)
 
 
 @pytest.mark.torch
@@ -71,7 +72,10 @@ def test_the_divergence_matches_pytorch(p, q):
 def test_the_repr_matches_pytorch(line):
     torch = pytest.importorskip("torch")
     ours, theirs = repr(make_distribution(line)), repr(make_distribution(line, torch))
-    plain = lambda text: text.replace("flowedu.", "torch.").replace("\n", "").replace(" ", "")
+
+    def plain(text):
+        return text.replace("flowedu.", "torch.").replace("\n", "").replace(" ", "")
+
     assert plain(ours) == plain(theirs)
 
 
@@ -123,7 +127,8 @@ def test_transforms_match_pytorch(line):
     assert_close(ours.inv(ours(a)), theirs.inv(theirs(b)))
     assert ours.bijective == theirs.bijective
     assert ours.domain.event_dim == theirs.domain.event_dim or "Stack" in line
-    assert ours == make_distribution("d." + line) or "Stack" in line or "Independent" in line or "Power" in line
+    assert (ours == make_distribution("d." + line) or "Stack" in line or "Independent" in line
+            or "Power" in line)
     if ours.bijective:
         assert_close(ours.inv(ours(a)), b)
         assert_close(ours.log_abs_det_jacobian(a, ours(a)), theirs.log_abs_det_jacobian(b, theirs(b)))

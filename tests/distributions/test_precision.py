@@ -152,7 +152,8 @@ def violations(row: tuple, value: float, gradients: list[float], exact_function,
     return wrong
 
 
-def assert_precise(f, exact_function, rows: list[tuple], lowest: float = -math.inf, slack: float = 0.0) -> None:
+def assert_precise(f, exact_function, rows: list[tuple], lowest: float = -math.inf,
+                   slack: float = 0.0) -> None:
     """Check a function of float32 tensors, and its gradients, against an exact function of floats."""
     rows = [tuple(rounded(x) for x in row) for row in rows]
     leaves = [flow.tensor(np.array(column, np.float32), requires_grad=True) for column in zip(*rows)]

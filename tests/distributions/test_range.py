@@ -92,7 +92,10 @@ def exact_slope(a: float, z: float) -> tuple[float, float]:
     """
     @exact.exactly
     def run(a, z):
-        term, psi, total, mass = 1 / a, exact.digamma(a + 1), exact.ZERO, exact.ZERO
+        term = 1 / a
+        psi = exact.digamma(a + 1)
+        total = exact.ZERO
+        mass = exact.ZERO
         log, k = exact.log(z), 0
         while term > abs(total) * exact.D(10) ** -40 or k < 5:
             total, mass = total - term * (log - psi), mass + term

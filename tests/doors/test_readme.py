@@ -58,7 +58,10 @@ def cells(line):
 
 def test_the_speed_rows_are_those_of_the_speed_page():
     """Each ratio in README.md appears in the row of docs/speed.md whose name has the same words."""
-    words = lambda name: {*re.findall(r"[\w×-]+", name)} - {"training", "step", "inference"}
+
+    def words(name):
+        return {*re.findall(r"[\w×-]+", name)} - {"training", "step", "inference"}
+
     table = re.search(r"\| \| fastest peer \| ratio \|\n\|[-|]+\|\n((?:\|.*\n)+)", README)[1]
     page = [cells(line) for line in (ROOT / "docs" / "speed.md").read_text(encoding="utf-8").splitlines()
             if "|" in line]

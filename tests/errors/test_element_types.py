@@ -60,7 +60,10 @@ def refusals(again):
 @pytest.mark.parametrize("case", thin(CALLS), ids=label)
 def test_expected_dtypes_work(case):
     op, example = case
-    again = lambda t: call_with_dtype(op, example, t)
+
+    def again(t):
+        return call_with_dtype(op, example, t)
+
     for t, e in refusals(again):
         judge(e, again, t)
 
@@ -108,7 +111,9 @@ def test_layers_raise_the_same_error(half):
                       (nn.LayerNorm(3), z),
                       (nn.LSTM(3, 2), flow.ones(2, 2, 3)), (nn.MaxPool2d(2), y), (nn.Softmax(1), z),
                       (nn.GELU(), z)):
-        again = lambda t: module.to(t)(x.to(t))                # noqa: B023
+        def again(t):
+            return module.to(t)(x.to(t))  # noqa: B023
+
         try:
             again(half)
         except DTypeError as e:

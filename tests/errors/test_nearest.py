@@ -16,7 +16,8 @@ KNOWN = {"flow": flow, "np": np}
 
 def missing() -> list[tuple[str, str]]:
     """Return (module, name) of missing names."""
-    return [(home, name) for home, names in NAMES.items() for name in names.split() if not hasattr(eval(home, KNOWN), name)]
+    return [(home, name) for home, names in NAMES.items() for name in names.split()
+            if not hasattr(eval(home, KNOWN), name)]
 
 
 def test_at_least_a_hundred_names():

@@ -31,11 +31,23 @@ def test_the_block_equals_three_convolutions(dtype, shape, depthwise, first, res
     (kh, kw, *strides), pads = depthwise
     (fh, fw, *first_strides), first_pads = first
     if residual:
-        kh, kw, strides, pads, o = 3, 3, (1, 1), (1, 1, 1, 1), c
-        fh, fw, first_strides, first_pads = 1, 1, (1, 1), (0, 0, 0, 0)
+        kh = 3
+        kw = 3
+        strides = (1, 1)
+        pads = (1, 1, 1, 1)
+        o = c
+        fh = 1
+        fw = 1
+        first_strides = (1, 1)
+        first_pads = (0, 0, 0, 0)
     r = np.random.default_rng(h + w)
-    draw = lambda *s: r.standard_normal(s).astype(dtype)
-    norm = lambda k: [draw(k), draw(k), draw(k), r.uniform(0.5, 2, k).astype(dtype)]
+
+    def draw(*s):
+        return r.standard_normal(s).astype(dtype)
+
+    def norm(k):
+        return [draw(k), draw(k), draw(k), r.uniform(0.5, 2, k).astype(dtype)]
+
     assume((h + sum(first_pads[:2]) - fh) // first_strides[0] + 1 + sum(pads[:2]) >= kh
            and (w + sum(first_pads[2:]) - fw) // first_strides[1] + 1 + sum(pads[2:]) >= kw)
     args = [draw(n, h, w, c), draw(e, c, fh, fw), *norm(e), draw(e, 1, kh, kw), *norm(e), draw(o, e, 1, 1),
@@ -63,7 +75,10 @@ class Block(nn.Module):
         super().__init__()
         strange = {"epsilon": "project", "epsilon of the first": "expand",
                    "epsilon of the second": "depthwise"}.get(kind)
-        norm = lambda k, stage: nn.BatchNorm2d(k, eps=1e-3 if stage == strange else 1e-5)
+
+        def norm(k, stage):
+            return nn.BatchNorm2d(k, eps=1e-3 if stage == strange else 1e-5)
+
         act = nn.ReLU if kind in ("relu", "relu, then relu6") else nn.ReLU6
         then = {"relu, then relu6": nn.ReLU6, "relu6, then relu": nn.ReLU}.get(kind, act)
         options = {"stride": dict(stride=2, padding=1), "dilation": dict(padding=2, dilation=2)}
@@ -73,7 +88,10 @@ class Block(nn.Module):
                 "window at the end": dict(kernel_size=3, padding=1)}.get(kind, {})
         first = {"begin": dict(kernel_size=3, stride=2, padding=1), "groups at first": dict(groups=2),
                  "dilation at first": dict(kernel_size=3, padding=2, dilation=2)}.get(kind, {})
-        of = lambda c, o, **options: nn.Conv2d(c, o, **{"kernel_size": 1, "bias": False, **options})
+
+        def of(c, o, **options):
+            return nn.Conv2d(c, o, **{"kernel_size": 1, "bias": False, **options})
+
         self.first = nn.Sequential(of(3 if kind == "begin" else 16, 48, **first), norm(48, "expand"), act())
         middle = of(48, 48, **{"kernel_size": 3, "padding": 1, **depthwise})
         self.depth = nn.Sequential(middle, norm(48, "depthwise"), then())
@@ -159,9 +177,16 @@ def test_no_convolution_belongs_to_two_blocks():
     """Where depthwise and 1x1 convolutions alternate, a 1x1 convolution could end one block and begin another
     and would run twice.
     """
-    norm = lambda: (nn.BatchNorm2d(32), nn.ReLU6())
-    depthwise = lambda: (nn.Conv2d(32, 32, 3, padding=1, groups=32, bias=False), *norm())
-    one = lambda: (nn.Conv2d(32, 32, 1, bias=False), *norm())
+
+    def norm():
+        return (nn.BatchNorm2d(32), nn.ReLU6())
+
+    def depthwise():
+        return (nn.Conv2d(32, 32, 3, padding=1, groups=32, bias=False), *norm())
+
+    def one():
+        return (nn.Conv2d(32, 32, 1, bias=False), *norm())
+
     net = nn.Sequential(*one(), *depthwise(), *one(), *depthwise(), *one(), *depthwise(), *one()).eval()
     predict, x = make_graph(lambda self, x: self.net(x), net=net), flow.randn(4, 32, 28, 28)
     np.testing.assert_allclose(predict(x).numpy(), net(x).detach().numpy(), rtol=1e-4, atol=1e-5)
@@ -187,7 +212,10 @@ def two_threads():
 
 def test_images_and_channels_of_the_result_may_be_split():
     r = np.random.default_rng(0)
-    norm = lambda k: [r.uniform(0.5, 2, k) for _ in range(4)]
+
+    def norm(k):
+        return [r.uniform(0.5, 2, k) for _ in range(4)]
+
     args = [r.standard_normal((4, 6, 5, 3)), r.standard_normal((9, 3, 1, 1)), *norm(9),
             r.standard_normal((9, 1, 3, 3)), *norm(9), r.standard_normal((8, 9, 1, 1)), *norm(8)]
     attrs = dict(strides=(2, 1), epsilon=1e-3, low=0.0, high=6.0, last_low=-1.0, last_high=1.0)
@@ -203,8 +231,12 @@ def test_images_and_channels_of_the_result_may_be_split():
 
 
 def test_other_sequences_of_layers_are_refused():
-    one = lambda *s: flow.ones(*s)
-    norms = lambda k: [one(k)] * 4
+    def one(*s):
+        return flow.ones(*s)
+
+    def norms(k):
+        return [one(k)] * 4
+
     good = [one(1, 5, 5, 4), one(8, 4, 1, 1), *norms(8), one(8, 1, 3, 3), *norms(8), one(6, 8, 1, 1),
             *norms(6)]
     attrs = dict(epsilon=1e-3, low=0.0, high=6.0, last_low=-1e9, last_high=1e9)

@@ -36,8 +36,10 @@ def test_matmul_packed_equals_float64_within_rounding(dtype, rows, cols, depth, 
 @pytest.mark.parametrize("dtype", EPS)
 def test_a_residual_is_added_after_the_whole_sum(dtype, rows, cols, depth, residual, threads):
     r = np.random.default_rng(rows + cols)
-    x, w, b, z = (r.standard_normal(s).astype(dtype) for s in ((rows, depth), (cols, depth), (cols,),
-                                                               (rows, cols)))
+    x = r.standard_normal((rows, depth)).astype(dtype)
+    w = r.standard_normal((cols, depth)).astype(dtype)
+    b = r.standard_normal(cols).astype(dtype)
+    z = r.standard_normal((rows, cols)).astype(dtype)
     b[0], z[-1, -1] = np.nan, np.inf  # each reaches only the elements to which it is added
     args = [flow.tensor(a) for a in (x, w, b, *[z] * residual)]
     before = flow.get_num_threads()
@@ -57,8 +59,8 @@ def test_epilogues_of_a_1x1_convolution(pixels, outs, nan, threads):
     x = r.standard_normal((1, pixels, 1, 20)).astype(np.float32)
     if nan:
         x[0, 0, 0, 3] = np.nan
-    w, gamma, beta, mean = (r.standard_normal(s).astype(np.float32)
-                            for s in ((outs, 20, 1, 1), outs, outs, outs))
+    w = r.standard_normal((outs, 20, 1, 1)).astype(np.float32)
+    gamma, beta, mean = (r.standard_normal(outs).astype(np.float32) for _ in range(3))
     var, attrs = r.uniform(0.5, 2, outs).astype(np.float32), dict(epsilon=1e-3, low=0.0, high=1.0)
     args = (x, w, gamma, beta, mean, var)
     before = flow.get_num_threads()

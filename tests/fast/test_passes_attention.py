@@ -14,7 +14,10 @@ from flowedu.errors import DTypeError, ShapeError
 from laws.graphs import op_names, run_graph
 
 R = flow.ops.REGISTRY
-BATCH, LENGTH, HEADS, SIZE = 2, 6, 2, 4
+BATCH = 2
+LENGTH = 6
+HEADS = 2
+SIZE = 4
 WIDTH = HEADS * SIZE
 OFF = ("masked_softmax", "bands")
 

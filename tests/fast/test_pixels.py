@@ -136,7 +136,9 @@ def test_an_image_in_several_memory_blocks_and_an_older_pillow_agree(backwards):
 @pytest.mark.skipif(not hasattr(Image.Image, "__arrow_c_array__"),
                     reason="Pillow before 11.2 does not show its memory")
 def test_unpack_refuses_mismatched_arguments():
-    shown = lambda mode: Image.new(mode, (4, 6)).__arrow_c_array__()[1]
+    def shown(mode):
+        return Image.new(mode, (4, 6)).__arrow_c_array__()[1]
+
     y, grey = np.ones((6, 4, 3), np.uint8), np.ones((6, 4, 1), np.uint8)
     _pixels.unpack(shown("RGB"), y, False)
     _pixels.unpack(shown("L"), grey, False)

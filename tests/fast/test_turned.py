@@ -25,7 +25,10 @@ def convolutions(draw):
     """Draw (images, channels, plane, kernel, attributes) of a valid depthwise convolution; the last blocks
     may be partial.
     """
-    pick = lambda lo, hi: draw(st.integers(lo, hi))
+
+    def pick(lo, hi):
+        return draw(st.integers(lo, hi))
+
     plane, n, c = (draw(st.sampled_from(PLANES)), pick(1, 9),
                    draw(st.one_of(st.integers(16, 40), st.integers(130, 270))))
     kernel, dilations, strides = ((pick(1, 4), pick(1, 4)), (pick(1, 2), pick(1, 2)),
@@ -74,7 +77,10 @@ def test_bits_do_not_depend_on_threads(drawn, seed):
 
 def test_no_images_and_strided_ones():
     w = flow.ones(32, 1, 3, 3)
-    conv = lambda x: REGISTRY["conv2d"](x, w, pads=(1, 1, 1, 1), groups=32)
+
+    def conv(x):
+        return REGISTRY["conv2d"](x, w, pads=(1, 1, 1, 1), groups=32)
+
     assert conv(flow.zeros(0, 32, 4, 4)).shape == (0, 32, 4, 4)
     x = flow.tensor(np.random.default_rng(0).integers(-4, 5,
                                                       (2, 4, 4, 32)).astype(np.float32)).permute(0, 3, 1, 2)

@@ -27,7 +27,10 @@ def calls(shape, outs, kernel, pads, seed=0):
     """Yield the three ops of a convolution: (name, inputs, attributes)."""
     r = np.random.default_rng(seed)
     n, c, h, w = shape
-    draw = lambda *s: r.standard_normal(s).astype(np.float32)
+
+    def draw(*s):
+        return r.standard_normal(s).astype(np.float32)
+
     dy = (n, outs, h + pads[0] + pads[1] - kernel + 1, w + pads[2] + pads[3] - kernel + 1)
     yield "conv2d", (draw(*shape), draw(outs, c, kernel, kernel)), {}
     yield "conv2d_input_grad", (draw(*dy), draw(outs, c, kernel, kernel)), {"hw": (h, w)}
@@ -41,7 +44,8 @@ def convolve(name, inputs, attrs, pads):
 def assert_close_to_direct_sum(shape, outs, kernel, pads):
     for name, inputs, attrs in calls(shape, outs, kernel, pads):
         got = convolve(name, inputs, attrs, pads)
-        want = convolve(name, [a.astype(np.float64) for a in inputs], attrs, pads)  # float64 uses the direct sum
+        # float64 uses the direct sum
+        want = convolve(name, [a.astype(np.float64) for a in inputs], attrs, pads)
         error = np.abs(got - want).max() / np.abs(want).max()
         assert error < BOUND, (name, error)
 

@@ -54,7 +54,8 @@ def squared_norms_of_kernels(name: str, w) -> np.ndarray:
     return (w * w).sum(axes)[:, None, None]
 
 
-def assert_each_output_close_to_direct_sum(name: str, a, b, attrs, pad: int, whole_kernel: bool = False) -> None:
+def assert_each_output_close_to_direct_sum(name: str, a, b, attrs, pad: int,
+                                           whole_kernel: bool = False) -> None:
     """Assert that each output agrees with the direct sum, including infinities and NaNs, with an error of its
     own magnitude.
 
@@ -111,8 +112,9 @@ def test_mixed_magnitudes(name, shape, decades, seed):
 def test_pixels_of_mixed_magnitudes(name, shape, decades, seed):
     a, b, attrs = inputs_of(name, *shape, seed=seed)
     r = np.random.default_rng(seed)
-    assert_each_output_close_to_direct_sum(name, (a * 10 ** r.uniform(-decades, decades, (len(a), 1, *a.shape[2:]))).astype(np.float32), b,
-                                           attrs, shape[-1])
+    assert_each_output_close_to_direct_sum(
+        name, (a * 10 ** r.uniform(-decades, decades, (len(a), 1, *a.shape[2:]))).astype(np.float32), b,
+        attrs, shape[-1])
 
 
 @settings(max_examples=30, deadline=None)

@@ -63,8 +63,13 @@ class Picture(nn.Module):
 def modules_with_inputs(seed=0):
     """Return {name: (module, inputs)}."""
     rng = np.random.default_rng(seed)
-    real = lambda *s: flow.tensor(rng.standard_normal(s).astype(np.float32))
-    whole = lambda n, *s: flow.tensor(rng.integers(0, n, s))
+
+    def real(*s):
+        return flow.tensor(rng.standard_normal(s).astype(np.float32))
+
+    def whole(n, *s):
+        return flow.tensor(rng.integers(0, n, s))
+
     return {"attention": (Attention, [whole(10, 2, 5)]), "two": (Two, [real(3, 4), whole(3, 3, 2)]),
             "picture": (Picture, [real(2, 3, 16, 16)])}
 

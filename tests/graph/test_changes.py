@@ -36,14 +36,20 @@ class ChangingNet(nn.Module):
     def __init__(self, kinds=()):
         super().__init__()
         self.kinds = frozenset(kinds)
-        self.fc, self.bn, self.inner, self.drop = nn.Linear(3, 3), nn.BatchNorm1d(3), Inner(), nn.Dropout(1.0)
+        self.fc = nn.Linear(3, 3)
+        self.bn = nn.BatchNorm1d(3)
+        self.inner = Inner()
+        self.drop = nn.Dropout(1.0)
         self.body = nn.Sequential(nn.Tanh(), nn.Identity())
         self.register_buffer("count", flow.zeros(3))
         self.register_buffer("total", flow.zeros(3))
         self.register_buffer("square", flow.arange(9.0).reshape(3, 3) * 0.1)
         self.turned = flow.arange(9.0).reshape(3, 3) * 0.1
         self.cache, self.seen, self.grown = flow.zeros(3), flow.zeros(3), flow.zeros(1, 3)
-        self.n, self.first, self.weights, self.last = 2, True, [1.0, 2.0], None
+        self.n = 2
+        self.first = True
+        self.weights = [1.0, 2.0]
+        self.last = None
 
     def forward(self, x):
         h = self.inner(self.body(self.fc(x)))
@@ -455,7 +461,8 @@ def test_changed_options_and_modules_of_the_graph_are_detected():
 
 def test_two_graphs_of_one_module_detect_changes_by_each_other():
     a, b, _ = twins({"attribute_rebound", "first_value", "buffer_rebound"}, False)
-    g, h, x = make_graph(forward, m=b), make_graph(lambda self, x: self.m(x) + self.m.cache, m=b), flow.ones(2, 3)
+    g, h, x = (make_graph(forward, m=b), make_graph(lambda self, x: self.m(x) + self.m.cache, m=b),
+               flow.ones(2, 3))
     for _ in range(3):
         for call, want in (g, lambda x: a(x)), (h, lambda x: a(x) + a.cache):
             np.testing.assert_allclose(call(x).numpy(), want(x).detach().numpy(), rtol=1e-5)

@@ -32,8 +32,8 @@ def test_a_first_step_reads_no_unwritten_memory(name):
         step = make_graph(step_of(loss_of), OPTIMIZERS["adam"](model.parameters()), model=model)
         loss = step(x, y).numpy()
         model.eval()
-        found.append([loss, make_graph(lambda self, *xs: self.model(*xs), model=model)(x).numpy() if name != "gpt"
-                      else loss, *(p.numpy() for p in model.parameters())])
+        found.append([loss, make_graph(lambda self, *xs: self.model(*xs), model=model)(x).numpy()
+                      if name != "gpt" else loss, *(p.numpy() for p in model.parameters())])
         arena = step._compiled.program.plan.arena
     for clean, other in zip(*found, strict=True):
         np.testing.assert_array_equal(other, clean)

@@ -276,7 +276,8 @@ def test_buffers_keep_their_shape():
 
 def test_tensors_made_inside():
     g = make_graph(lambda self, x: x + flow.ones(2) * flow.arange(2) + flow.full((2,),
-                                                                                 0.5) + flow.tensor([1.0, 2.0]))
+                                                                                 0.5)
+                   + flow.tensor([1.0, 2.0]))
     assert g(flow.zeros(2)).tolist() == [1.5, 3.5]
     assert [v.tolist() for v in g.state_dict().values()] == [[1, 2]]  # flow.tensor(numbers) is such a tensor
     h = make_graph(lambda self, x: x + flow.rand(2))

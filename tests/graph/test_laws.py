@@ -49,7 +49,8 @@ def test_gradients(case):
     floats = [i for i, a in enumerate(arrays) if a.dtype.kind == "f"]
 
     def slopes(*xs):
-        outs = [y for y in as_list(op.call(tuple(xs), attrs)) if y.dtype.is_floating_point and y.requires_grad]
+        outs = [y for y in as_list(op.call(tuple(xs), attrs)) if y.dtype.is_floating_point
+                and y.requires_grad]
         weights = [flow.arange(y.numel(), dtype=y.dtype).reshape(y.shape) * 0.37 % 1 - 0.3 for y in outs]
         return flow.autograd.grad(sum((y * w).sum() for y, w in zip(outs, weights)), [xs[i] for i in floats],
                                   allow_unused=True)

@@ -42,7 +42,8 @@ def step(model, loss, args, k, refusable=FlowError):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             if k:
-                make_graph(build, optimizer, model=model, config={"set_gradient_accumulation_steps": k})(*args)
+                make_graph(build, optimizer, model=model,
+                           config={"set_gradient_accumulation_steps": k})(*args)
             else:
                 loss(model, *args).backward()
                 optimizer.step()
@@ -73,7 +74,10 @@ class Call(nn.Module):
 
     def __init__(self, op, example, arrays, rows):
         super().__init__()
-        self.op, self.attrs, self.rows, self.count = op, attributes(op, example), rows, len(arrays)
+        self.op = op
+        self.attrs = attributes(op, example)
+        self.rows = rows
+        self.count = len(arrays)
         self.scale = nn.Parameter(flow.tensor([1.1], dtype=flow.float64))
         for i, a in enumerate(arrays):
             if i not in rows:

@@ -106,7 +106,8 @@ def test_float32(name):
     (a, b), (x, y) = twins(make), data()
     sgd = OPTIMIZERS["sgd"]
     losses = loss_of_steps(make_graph(step_of(loss_of), sgd(a.parameters()), model=a), x, y, 3)
-    np.testing.assert_allclose(losses, train_model_eagerly(b, sgd(b.parameters()), loss_of, x, y, 3), rtol=2e-3)
+    np.testing.assert_allclose(losses, train_model_eagerly(b, sgd(b.parameters()), loss_of, x, y, 3),
+                               rtol=2e-3)
     a.eval()
     predicted = make_graph(lambda self, x: self.model(x), model=a)(x).numpy()
     want = a(x).numpy()
@@ -121,7 +122,8 @@ def test_optimizers(name, optimizer):
     (a, b), (x, y) = twins(lambda: make().double()), data()
     x = x.double() if x.dtype is flow.float32 else x
     losses = loss_of_steps(make_graph(step_of(loss_of), make_optimizer(a.parameters()), model=a), x, y)
-    np.testing.assert_allclose(losses, train_model_eagerly(b, make_optimizer(b.parameters()), loss_of, x, y), rtol=1e-5)
+    np.testing.assert_allclose(losses, train_model_eagerly(b, make_optimizer(b.parameters()), loss_of, x, y),
+                               rtol=1e-5)
     assert_same_state(a, b, rtol=1e-4, atol=1e-6)
 
 

@@ -58,7 +58,11 @@ class Run:
         self.optimizer = OPTIMIZERS[optimizer]([{"params": [*first.parameters()], **more},
                                                 {"params": [*last.parameters()], "lr": 0.03, **more}])
         self.schedule = SCHEDULES[schedule](self.optimizer)
-        self.micro, self.scale, self.clip, self.at, self.g = micro, scale, clip, 0, None
+        self.micro = micro
+        self.scale = scale
+        self.clip = clip
+        self.at = 0
+        self.g = None
 
     def eager(self, k):
         for x, y in zip(X[self.at:self.at + k], Y[self.at:self.at + k]):

@@ -42,7 +42,8 @@ def exported(g, path, *xs, **names):
 
 
 def agrees(f, path, *xs, tol=1e-5):
-    g = make_graph(lambda self, *a: self.m(*a), m=f) if isinstance(f, nn.Module) else make_graph(lambda self, *a: f(*a))
+    g = (make_graph(lambda self, *a: self.m(*a), m=f) if isinstance(f, nn.Module)
+         else make_graph(lambda self, *a: f(*a)))
     want = g(*xs)
     for a, b in zip(collect_tensors(want), exported(g, path, *xs)[1], strict=True):
         assert a.numpy().dtype == b.dtype and a.shape == b.shape
@@ -91,7 +92,10 @@ def test_records(case, tmp_path):
     arrays = draw_arrays(op, example, np.float32, rng)
     wanted = {"max_pool2d": [0], "layer_norm": [0], "lstm": [0, 1, 2], "gru": [0, 1], "attention": [0]}
     keep = wanted.get(op.name)  # without outputs for backward
-    first = lambda out: [out[i] for i in keep] if keep else out
+
+    def first(out):
+        return [out[i] for i in keep] if keep else out
+
     g = make_graph(lambda self, *xs: first(op.call(tuple(xs), attrs)))
     xs = [flow.from_numpy(a) for a in arrays]
     want = collect_tensors(g(*xs))

@@ -79,7 +79,8 @@ def stepped(loss, labels, k):
         return value
 
     if k:
-        value = make_graph(build, optimizer, model=model, config={"set_gradient_accumulation_steps": k})(*args)
+        value = make_graph(build, optimizer, model=model,
+                           config={"set_gradient_accumulation_steps": k})(*args)
     else:
         value = loss(model(args[0]), *args[1:], model)
         value.backward()

@@ -45,7 +45,8 @@ def test_outputs_of_a_batch_are_joined():
 
     model, (x, y) = make_mlp(), batch(6)
     want = model(x).numpy()
-    g = make_graph(build, make_momentum_sgd(model), model=model, loss=LOSS, config={"set_gradient_accumulation_steps": 3})
+    g = make_graph(build, make_momentum_sgd(model), model=model, loss=LOSS,
+                   config={"set_gradient_accumulation_steps": 3})
     out, more = g(x, y)
     assert out.shape == (6, 3) and np.allclose(out.numpy(), want, atol=1e-5) and more["loss"].shape == (3,)
     assert np.allclose(more["both"].numpy(), want.reshape(3, 2, 3).sum(1).reshape(-1), atol=1e-5)
@@ -117,7 +118,9 @@ def checkpointed(g, *names):
 
 
 def deep():
-    block = lambda: nn.Sequential(nn.Linear(64, 256), nn.GELU(), nn.Dropout(0.2), nn.Linear(256, 64))
+    def block():
+        return nn.Sequential(nn.Linear(64, 256), nn.GELU(), nn.Dropout(0.2), nn.Linear(256, 64))
+
     return nn.Sequential(nn.Linear(4, 64), block(), block(), block(), nn.Linear(64, 3))
 
 

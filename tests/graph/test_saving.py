@@ -36,7 +36,8 @@ def test_loaded_in_the_same_process(name, tmp_path):
     flow.save(g, str(tmp_path / "1" / "model"))                       # creates parent directories
     loaded = flow.load_graph(str(tmp_path / "1" / "model"))
     got = loaded(*xs)
-    assert type(got) is type(out) and [t.shape for t in collect_tensors(got)] == [t.shape for t in collect_tensors(out)]
+    assert (type(got) is type(out)
+            and [t.shape for t in collect_tensors(got)] == [t.shape for t in collect_tensors(out)])
     for a, b in zip(collect_tensors(got), collect_tensors(out), strict=True):
         assert a.dtype is b.dtype and np.array_equal(a.numpy(), b.numpy(), equal_nan=True)
     assert got is not loaded(*xs) and g.name in repr(loaded)
@@ -114,7 +115,8 @@ def test_batch_norm_in_training_mode_uses_the_batch(tmp_path):
 
 def test_saving_again_replaces(tmp_path):
     path = str(tmp_path / "m")
-    a, b = make_graph(lambda self, x: self.m(x), m=make_mlp()), make_graph(lambda self, x: x * self.m.weight, m=nn.PReLU())
+    a, b = (make_graph(lambda self, x: self.m(x), m=make_mlp()),
+            make_graph(lambda self, x: x * self.m.weight, m=nn.PReLU()))
     x = batch()[0]
     a(x), b(x)
     flow.save(a, path)

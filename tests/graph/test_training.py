@@ -83,8 +83,11 @@ def test_schedulers(name):
 
 def test_several_optimizers():
     a, b = twins(make_mlp)
-    parts = lambda m: [flow.optim.SGD(m[0].parameters(), lr=0.1, momentum=0.5),
-                       flow.optim.Adam(m[2].parameters(), lr=0.01)]
+
+    def parts(m):
+        return [flow.optim.SGD(m[0].parameters(), lr=0.1, momentum=0.5),
+                flow.optim.Adam(m[2].parameters(), lr=0.01)]
+
     g = make_graph(train_step, *parts(a), model=a, loss=LOSS)
     o1, o2 = parts(b)
     for _ in range(4):

@@ -83,7 +83,8 @@ def draw_values(domain: str, shape, dtype, rng, place: int = 0) -> np.ndarray:
         square = len(shape) > 1 and shape[-1] == shape[-2]
         return (rng.uniform(-1, 1, shape) + (np.eye(shape[-1]) * shape[-1] if square else 0)).astype(dtype)
     if domain == "sorted":
-        return np.sort(draw_values("any", shape, dtype, rng, place), axis=-1 if shape else None).reshape(shape)
+        return np.sort(draw_values("any", shape, dtype, rng, place),
+                       axis=-1 if shape else None).reshape(shape)
     low, high = {"positive": (0.3, 2.5), "unit": (-0.85, 0.85), "share": (0.1, 0.9),
                  "above_one": (1.2, 3.0)}.get(
                      domain, (-2.0, 2.0))

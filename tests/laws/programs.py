@@ -66,14 +66,16 @@ WHERE = {
     "masked_fill 0d": lambda x, y, z: x.masked_fill(y.bool(), z.sum().to(x.dtype))}
 _ALONG = ("sum mean prod amax amin any all std var logsumexp cumsum cumprod argmax argmin cummax softmax "
           "log_softmax")
-REDUCE = {f"{name} 0": f for name, f in named(_ALONG, lambda name: lambda x: getattr(flow, name)(x, 0)).items()} | {
-    f"{name} -1": f for name, f in named(_ALONG, lambda name: lambda x: getattr(flow, name)(x, -1)).items()} | named(
-    "sum mean prod max min any all argmax argmin std count_nonzero norm diff",
-    lambda name: lambda x: getattr(flow, name)(x)) | {
-    "sum keep": lambda x: x.sum(-1, keepdim=True), "max keep": lambda x: x.max(-1, keepdim=True)[0],
-    "max place": lambda x: x.max(-1)[1], "sum (0, 1)": lambda x: x.sum((0, 1)), "sort": lambda x: flow.sort(x, -1)[0],
-    "argsort": lambda x: flow.argsort(x, -1), "topk": lambda x: flow.topk(x, 2, -1)[0],
-    "median": lambda x: flow.median(x, -1)[0], "layer_norm": lambda x: F.layer_norm(x, x.shape[-1:])}
+REDUCE = ({f"{name} 0": f for name,
+           f in named(_ALONG, lambda name: lambda x: getattr(flow, name)(x, 0)).items()} | {
+    f"{name} -1": f for name, f in named(_ALONG, lambda name: lambda x: getattr(flow, name)(x, -1)).items()}
+          | named("sum mean prod max min any all argmax argmin std count_nonzero norm diff",
+                  lambda name: lambda x: getattr(flow, name)(x))
+          | {"sum keep": lambda x: x.sum(-1, keepdim=True), "max keep": lambda x: x.max(-1, keepdim=True)[0],
+             "max place": lambda x: x.max(-1)[1], "sum (0, 1)": lambda x: x.sum((0, 1)),
+             "sort": lambda x: flow.sort(x, -1)[0], "argsort": lambda x: flow.argsort(x, -1),
+             "topk": lambda x: flow.topk(x, 2, -1)[0], "median": lambda x: flow.median(x, -1)[0],
+             "layer_norm": lambda x: F.layer_norm(x, x.shape[-1:])})
 MATRIX = {
     "matmul": lambda x, y: flow.matmul(x, y), "matmul T": lambda x, y: flow.matmul(x, y.transpose(-1, -2)),
     "T matmul": lambda x, y: flow.matmul(x.transpose(-1, -2), y), "outer": lambda x, y: flow.outer(x, y),
@@ -134,8 +136,13 @@ programs = st.tuples(st.lists(_step, min_size=3, max_size=8), st.integers(0, 2 *
 def start(seed: int) -> list[np.ndarray]:
     """Return values of every dtype and rank, with ties and zeros among them."""
     rng = np.random.default_rng(seed)
-    grid = lambda *shape: np.asarray(rng.integers(-4, 5, shape) / 2)
-    whole = lambda low, high, dtype, *shape: np.asarray(rng.integers(low, high, shape)).astype(dtype)
+
+    def grid(*shape):
+        return np.asarray(rng.integers(-4, 5, shape) / 2)
+
+    def whole(low, high, dtype, *shape):
+        return np.asarray(rng.integers(low, high, shape)).astype(dtype)
+
     return [grid(3, 4), grid(3, 4).astype(np.float32), whole(0, 2, bool, 3, 4), grid(4), grid(),
             grid(2, 3, 4).astype(np.float32), whole(-5, 6, np.int64, 3, 4), whole(-5, 6, np.int32, 4, 4),
             whole(0, 2, bool, 2, 3, 4), grid(3, 4).astype(np.float16),
@@ -148,7 +155,10 @@ def take(steps, values: list, careful: bool = False) -> tuple[list, list]:
 
     careful: omit steps that are refused, or whose values are too large.
     """
-    values, made, read, done = list(values), [], set(), []
+    values = list(values)
+    made = []
+    read = set()
+    done = []
     for one in steps:
         name, *picks, n = one
         # even indices select any value, odd ones only results of the program, so that its steps are connected

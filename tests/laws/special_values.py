@@ -298,6 +298,9 @@ def read_written() -> list[tuple[str, list[float], float]]:
     """Return WRITTEN as (function, operands, result)."""
     values = {"pi": math.pi, "pi/2": math.pi / 2, "pi/4": math.pi / 4, "3pi/4": 3 * math.pi / 4}
     values |= {"-" + name: -value for name, value in values.items()}
-    number = lambda text: values[text] if text in values else float(text)
+
+    def number(text):
+        return values[text] if text in values else float(text)
+
     rows = [row.split() for row in WRITTEN.replace("\n", "|").split("|") if row.strip()]
     return [(name, [number(x) for x in operands], number(result)) for name, *operands, result in rows]

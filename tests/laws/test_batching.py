@@ -76,7 +76,8 @@ def test_a_batch_is_the_stack_of_its_elements(case):
 
 
 def rule_of(op, example, batched) -> str:
-    batch = Batch(op, [from_numpy(a) for a in draw_batched_arrays(op, example, batched)], batched, attributes(op, example))
+    batch = Batch(op, [from_numpy(a) for a in draw_batched_arrays(op, example, batched)], batched,
+                  attributes(op, example))
     return next((rule.__name__ for rule in RULES if rule(batch) is not None), "looped")
 
 

@@ -40,7 +40,8 @@ def test_at_the_edges_of_blocks(case):
             arrays = arrays_of(op, e, dtype, rng, kind)
             got = run_eagerly(op, [strided(a, tried % 4) for a in arrays], attrs)
             for g, w in zip(got, meaning(op, arrays, attrs), strict=True):
-                assert_equal_or_rounded(g, w, op.name in EXACT, 1 if op.elementwise else n, (letter, n, kind, dtype))
+                assert_equal_or_rounded(g, w, op.name in EXACT, 1 if op.elementwise else n,
+                                        (letter, n, kind, dtype))
 
 
 FOLDS = ("sum", "max", "min", "argmax", "cumsum", "linear_scan", "softmax", "log_softmax", "softmax_grad",

@@ -116,7 +116,8 @@ def moves(case) -> bool:
     if op.name not in EXACT or not op.inputs or any(t == "dtype" for t in op.attrs):
         return False
     try:
-        call_op(case, bfloat16, arrays_of(op, example, np.dtype(np.float32), np.random.default_rng(0), "plain"))
+        call_op(case, bfloat16,
+                arrays_of(op, example, np.dtype(np.float32), np.random.default_rng(0), "plain"))
     except FlowError:
         return False
     return True

@@ -92,7 +92,8 @@ def test_eigh(x):
     w, v = run_eagerly(REGISTRY["eigh"], [x], ())
     orthonormal(v)
     assert (np.diff(w, axis=-1) >= 0).all()
-    assert_near_for_lapack(v * w[..., None, :] @ transpose_matrices(v), (x + transpose_matrices(x)) / 2, x.dtype, 3 * size_of(x))
+    assert_near_for_lapack(v * w[..., None, :] @ transpose_matrices(v), (x + transpose_matrices(x)) / 2,
+                           x.dtype, 3 * size_of(x))
 
 
 @given(x=matrices())
@@ -102,7 +103,8 @@ def test_pseudo_inverse(x):
     s = np.linalg.svd(x, compute_uv=False)
     kept = s[s > rtol * s.max(-1, keepdims=True)] if s.size else s
     worst = float(kept.max() / kept.min()) if kept.size else 1.0
-    for got, want in ((x @ y @ x, x), (y @ x @ y, y), (transpose_matrices(x @ y), x @ y), (transpose_matrices(y @ x), y @ x)):
+    for got, want in ((x @ y @ x, x), (y @ x @ y, y), (transpose_matrices(x @ y), x @ y),
+                      (transpose_matrices(y @ x), y @ x)):
         assert got.shape == want.shape
         assert np.abs(got - want).max(initial=0) <= 1e3 * np.finfo(x.dtype).eps * worst * max(1e-9,
                                                                                               size_of(want))

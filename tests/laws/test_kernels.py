@@ -70,7 +70,8 @@ def test_random_numbers_of_any_length_equal_the_reference(case):
 def test_where_treats_nonzero_as_true(mask, n):
     mask = np.resize(mask, (3, n))
     x, y = np.arange(3.0 * n).reshape(3, n), -np.ones(n)
-    np.testing.assert_array_equal(run_eagerly(REGISTRY["where"], (mask, x, y), ())[0], np.where(mask != 0, x, y))
+    np.testing.assert_array_equal(run_eagerly(REGISTRY["where"], (mask, x, y), ())[0],
+                                  np.where(mask != 0, x, y))
 
 
 @pytest.mark.parametrize("case", thin(CALLS), ids=label)

@@ -74,7 +74,10 @@ def ranks(lr, rate, folder):
     flow.manual_seed(7)
     place = flow.placement("cpu", [0, 1])
     step = Step(DropoutNet(rate).to_global(place, flow.sbp.broadcast), lr)
-    give = lambda a: flow.tensor(a, placement=place, sbp=flow.sbp.split(0))
+
+    def give(a):
+        return flow.tensor(a, placement=place, sbp=flow.sbp.split(0))
+
     step(give(X))
     return SimpleNamespace(give=give, call=step, value=lambda y: y.numpy(),
                            programs=list(step._compiled.program.programs.programs.values()),

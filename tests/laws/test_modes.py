@@ -36,7 +36,8 @@ def test_graph_equals_eager(case, data, kind):
     g, _ = build(op, arrays, attrs)
     for a, b in zip(run_graph(g, arrays), run_eagerly(op, [np.asarray(a, order="C") for a in arrays], attrs),
                     strict=True):
-        assert_equal_or_rounded(a, b, op.name in EXACT, most_terms(op, arrays))            # threads may add in another order
+        # threads may add in another order
+        assert_equal_or_rounded(a, b, op.name in EXACT, most_terms(op, arrays))
 
 
 @pytest.mark.parametrize("case", thin(TRAINED), ids=label)

@@ -92,8 +92,12 @@ def test_calls_that_differ_are_not_merged(a, b):
 
 def test_random_calls_are_not_merged():
     def f(x):
-        draw = lambda: R["random_uniform"](shape=(3, 4), dtype=flow.float64, seed=3)
-        mask = lambda: R["random_mask_like"](x, rate=0.5, seed=4)
+        def draw():
+            return R["random_uniform"](shape=(3, 4), dtype=flow.float64, seed=3)
+
+        def mask():
+            return R["random_mask_like"](x, rate=0.5, seed=4)
+
         return [draw(), draw(), mask(), mask()]
     g = traced(f, F64)
     for a, b in (g.nodes[:2], g.nodes[2:]):
@@ -216,9 +220,12 @@ def test_a_pass_may_register_itself(monkeypatch):
     assert seen == [["exp", "tanh"]]
     rng = np.random.default_rng(0)
     x, b = rng.standard_normal((2, 6, 6, 6)), rng.standard_normal(6)
-    make = lambda: traced(lambda x, b: [R["max_pool2d"](R["relu"](R["bias_add"](x, b, axis=1)), ksize=(2, 2),
-                                                        strides=(2, 2))[0]],
-                          *[Spec(a.shape, flow.float64) for a in (x, b)])
+
+    def make():
+        return traced(lambda x, b: [R["max_pool2d"](R["relu"](R["bias_add"](x, b, axis=1)), ksize=(2, 2),
+                                                    strides=(2, 2))[0]],
+                      *[Spec(a.shape, flow.float64) for a in (x, b)])
+
     np.testing.assert_array_equal(run_graph(make(), (x, b))[0], run_graph(make(), (x, b), passes=False)[0])
 
 
@@ -252,7 +259,8 @@ def test_a_norm_is_fused_into_its_convolution_only_without_other_readers(also):
     specs = [Spec(a.shape, flow.float64) for a in arrays]
     g = traced(f, *specs)
     run_passes(g)
-    assert ("conv2d_last_norm" in op_names(g)) == (also != "conv") and ("relu" in op_names(g)) == (also is not None)
+    assert (("conv2d_last_norm" in op_names(g)) == (also != "conv")
+            and ("relu" in op_names(g)) == (also is not None))
     for a, b in zip(run_graph(g, arrays, passes=False), run_graph(traced(f, *specs), arrays, passes=False),
                     strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-12)

@@ -175,7 +175,8 @@ def test_signatures_of_1x1_kernels_are_sound_and_complete(role, last, stride, pa
     w, more = (6, 6, 1, 1), {"_input_grad": {"hw": (6, 6)}, "_weight_grad": {"kernel": (1, 1)}}.get(role, {})
     shapes = {"": [x, w], "_input_grad": [dy, w], "_weight_grad": [dy, x]}[role]
     example = dict(shapes=shapes, strides=(stride, stride), pads=(pad,) * 4, **more)
-    assert_signatures_match_brute_force(REGISTRY["conv2d_last" + role if last else "conv2d" + role], example, p)
+    assert_signatures_match_brute_force(REGISTRY["conv2d_last" + role if last else "conv2d" + role], example,
+                                        p)
 
 
 def test_attributes_may_be_passed_by_name():

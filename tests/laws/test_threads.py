@@ -1,8 +1,8 @@
 """Law: the number of threads does not change the result of a kernel.
 
-Sums may be added in another order, within the tolerance of the laws (draws.assert_equal_or_rounded). A part that two threads
-add, or that no thread computes, is far outside of it. Sizes are large enough for every thread of a team to
-have a part, and different for every axis, so that parts have uneven ends.
+Sums may be added in another order, within the tolerance of the laws (draws.assert_equal_or_rounded). A part
+that two threads add, or that no thread computes, is far outside of it. Sizes are large enough for every
+thread of a team to have a part, and different for every axis, so that parts have uneven ends.
 """
 import numpy as np
 import pytest

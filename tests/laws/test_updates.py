@@ -120,9 +120,9 @@ def test_optimizers(name, data):
         drawn["lr_decay"] = data.draw(factor)
     if name.startswith("lamb"):
         drawn["beta2"] = 0.99
-    assert_update_equals_reference(op, arrays, op.complete({"scale": data.draw(st.sampled_from([1.0, 0.125])), **drawn}),
-                                   data.draw(st.sampled_from([1, 2, 3])), data.draw(st.lists(st.sampled_from(LAYOUTS), min_size=1,
-                                                                                             max_size=7)))
+    assert_update_equals_reference(op, arrays, op.complete({"scale": data.draw(st.sampled_from([1.0, 0.125])),
+                                                            **drawn}), data.draw(st.sampled_from([1, 2, 3])),
+                                   data.draw(st.lists(st.sampled_from(LAYOUTS), min_size=1, max_size=7)))
 
 
 @pytest.mark.parametrize("odd", [np.nan, np.inf, -np.inf])

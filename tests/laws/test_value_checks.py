@@ -28,14 +28,16 @@ def require_inside(x, low, high, **more):
 
 # {name: (function, good arguments, bad ones, ...)}
 CHECKED = {
-    "within": (lambda x: require_inside(x, 0, 1), ([0.0, 1.0],), ([2.0, 0.0],), ([0.0, -1e-30],), ([NAN, 0.5],)),
+    "within": (lambda x: require_inside(x, 0, 1), ([0.0, 1.0],), ([2.0, 0.0],), ([0.0, -1e-30],),
+               ([NAN, 0.5],)),
     "within but NaN": (lambda x: require_inside(x, 0, 1, nan=True), ([NAN, 1.0],), ([NAN, 2.0],)),
-    "within int64": (lambda x: require_inside(x, -2 ** 40, 2 ** 40), ([2 ** 40, -2 ** 40],), ([0, 2 ** 40 + 1],),
-                     ([-2 ** 40 - 1, 0],)),
+    "within int64": (lambda x: require_inside(x, -2 ** 40, 2 ** 40), ([2 ** 40, -2 ** 40],),
+                     ([0, 2 ** 40 + 1],), ([-2 ** 40 - 1, 0],)),
     "within fractions": (lambda x: require_inside(x, -0.5, 1.5), ([0, 1],), ([0, 2],), ([-1, 0],)),
-    "within uint8": (lambda x: require_inside(flow.ops.REGISTRY["cast"](x, dtype=flow.uint8), -300, 3), ([0, 3],),
-                     ([0, 200],)),
-    "require": (lambda x, y: require_inside(x, 0, 1, tested=y), (ROWS, [0.0, 1.0, 0.0]), (ROWS, [0.0, 1.5, 0.0])),
+    "within uint8": (lambda x: require_inside(flow.ops.REGISTRY["cast"](x, dtype=flow.uint8), -300, 3),
+                     ([0, 3],), ([0, 200],)),
+    "require": (lambda x, y: require_inside(x, 0, 1, tested=y), (ROWS, [0.0, 1.0, 0.0]),
+                (ROWS, [0.0, 1.5, 0.0])),
     "require alike": (lambda x, y: require_inside(x, 0, 1, tested=y), (ROWS, [[0, 1, 1], [1, 1, 1]]),
                       (ROWS, [[0, 1, 1], [1, 1, 2]])),
     "one_hot": (lambda x: F.one_hot(x, 3), ([1, 2],), ([1, 3],), ([-1, 0],)),

@@ -73,7 +73,10 @@ def train_with_amp(steps=4, context=None, scaler=None):
 def test_disabled_autocast_changes_no_bit(name, path, first, dtype):
     autocast = found(name, path)
     options = {} if dtype is None else {"dtype": getattr(flow, dtype)}
-    context = lambda: autocast(*first, enabled=False, cache_enabled=False, **options)
+
+    def context():
+        return autocast(*first, enabled=False, cache_enabled=False, **options)
+
     assert all(np.array_equal(a, b) for a, b in zip(train_with_amp(), train_with_amp(context=context)))
     assert isinstance(context(), found(name, "autocast"))
     assert context()(train_with_amp)(1)[0].shape == (4, 3)                           # also as a decorator
@@ -154,7 +157,10 @@ def test_query_functions(name):
         assert package.get_autocast_dtype("cpu") is package.get_autocast_cpu_dtype() is flow.float16
     assert package.get_autocast_dtype("cpu") is package.get_autocast_cpu_dtype() is flow.bfloat16
     assert package.get_autocast_dtype("cuda") is package.get_autocast_gpu_dtype() is flow.float16
-    f = lambda ctx, x: x
+
+    def f(ctx, x):
+        return x
+
     for amp in (package.amp, package.cuda.amp):
         for wrap in (amp.custom_fwd, amp.custom_bwd):
             assert wrap(f) is f and wrap(device_type="cuda")(f) is f

@@ -51,11 +51,13 @@ def test_losses(seed, n, k):
     picked = -np.log(np.take_along_axis(soft(x), t[..., None], -1))[..., 0]
     assert_shape_and_values(C.sparse_softmax_cross_entropy(flow.tensor(x), flow.tensor(t)), picked)
     p = soft(draw_normal(seed + 1, 2, n, k))
-    assert_shape_and_values(C.softmax_cross_entropy(flow.tensor(x), flow.tensor(p)), -(p * np.log(soft(x))).sum(-1))
+    assert_shape_and_values(C.softmax_cross_entropy(flow.tensor(x), flow.tensor(p)),
+                            -(p * np.log(soft(x))).sum(-1))
     assert_shape_and_values(C.cross_entropy(flow.tensor(x[0]), flow.tensor(t[0])), picked[0].mean())
     logits, dy = flow.tensor(x, requires_grad=True), flow.tensor(draw_normal(seed + 2, 2, n))
     C.softmax_cross_entropy(logits, flow.tensor(p)).backward(dy)
-    assert_shape_and_values(C.softmax_cross_entropy_grad(dy, flow.tensor(p), flow.tensor(soft(x))), logits.grad.numpy())
+    assert_shape_and_values(C.softmax_cross_entropy_grad(dy, flow.tensor(p), flow.tensor(soft(x))),
+                            logits.grad.numpy())
 
 
 def test_normal_is_the_top_level_function():
@@ -72,7 +74,8 @@ def test_other_functions(seed, n, k):
     assert_shape_and_values(C.sparse_cross_entropy(flow.tensor(p), flow.tensor(t)),
                             -np.log(np.take_along_axis(p, t[..., None], -1))[..., 0])
     d = np.abs(x - y)
-    assert_shape_and_values(C.smooth_l1_loss(flow.tensor(x), flow.tensor(y), 0.5, "none"), np.where(d < 0.5, d * d, d - 0.25))
+    assert_shape_and_values(C.smooth_l1_loss(flow.tensor(x), flow.tensor(y), 0.5, "none"),
+                            np.where(d < 0.5, d * d, d - 0.25))
     assert_shape_and_values(C.bias_add(flow.tensor(x), flow.tensor(y[0, :, 0]), 1), x + y[0, :, :1])
     assert_shape_and_values(C.flatten(flow.tensor(x), 1), x.reshape(n, -1))
     assert_shape_and_values(C.reshape_like(flow.tensor(x), flow.ones(3, n * k)), x.reshape(3, -1))
@@ -92,7 +95,8 @@ def test_norms(seed, begin):
     g, b = draw_normal(seed + 1, *shape), draw_normal(seed + 2, *shape)
     want = (x - x.mean(axes, keepdims=True)) / np.sqrt(x.var(axes, keepdims=True) + 1e-5)
     assert_shape_and_values(C.layer_norm(flow.tensor(x), begin), want)
-    assert_shape_and_values(C.layer_norm_affine(flow.tensor(x), flow.tensor(g), flow.tensor(b), begin), want * g + b)
+    assert_shape_and_values(C.layer_norm_affine(flow.tensor(x), flow.tensor(g), flow.tensor(b), begin),
+                            want * g + b)
     root = x / np.sqrt((x * x).mean(axes, keepdims=True) + 1e-6)
     assert_shape_and_values(C.rms_norm(flow.tensor(x), None, shape), root)
     assert_shape_and_values(C.rms_norm(flow.tensor(x), flow.tensor(g), shape), root * g)
@@ -107,7 +111,8 @@ def test_chains_of_attention(seed, axis, diagonal):
     assert_shape_and_values(C.fused_bias_add_gelu(flow.tensor(x), flow.tensor(b), axis),
                             flow.nn.functional.gelu(flow.tensor(along)).numpy())
     low = np.tril(np.ones((3, 3), bool), diagonal)
-    assert_shape_and_values(C.fused_scale_tril(flow.tensor(x), diagonal, 7.0, 0.5), np.where(low, 0.5 * x, 7.0))
+    assert_shape_and_values(C.fused_scale_tril(flow.tensor(x), diagonal, 7.0, 0.5),
+                            np.where(low, 0.5 * x, 7.0))
     for y in C.fused_scale_tril_softmax_mask_scale(flow.tensor(x), 0.0, diagonal, 0.5, -1e4):
         assert_shape_and_values(y, soft(np.where(low, 0.5 * x, -1e4)))
     mask = np.random.default_rng(seed).integers(0, 2, (2, 1, 3))
@@ -128,9 +133,14 @@ def test_interactions(seed, n, own, padding):
     assert_shape_and_values(C.fused_dot_feature_interaction(given_, flow.tensor(head), own, padding),
                             np.concatenate([head, products, np.zeros((2, padding))], 1))
     r, c = np.tril_indices(n + 1, -1)
-    assert_shape_and_values(C.fused_dot_feature_interaction(given_, pooling="sum"), (x[:, r] * x[:, c]).sum(1))
-    a, a0, w, b = draw_normal(seed, 2, 3), draw_normal(seed + 1, 2, 3), draw_normal(seed + 2, 1, 3), draw_normal(seed + 3, 3)
-    assert_shape_and_values(C.fused_cross_feature_interaction(*map(flow.tensor, (a, w, a0, b))), a0 * (a @ w.T) + b + a)
+    assert_shape_and_values(C.fused_dot_feature_interaction(given_, pooling="sum"),
+                            (x[:, r] * x[:, c]).sum(1))
+    a = draw_normal(seed, 2, 3)
+    a0 = draw_normal(seed + 1, 2, 3)
+    w = draw_normal(seed + 2, 1, 3)
+    b = draw_normal(seed + 3, 3)
+    assert_shape_and_values(C.fused_cross_feature_interaction(*map(flow.tensor, (a, w, a0, b))),
+                            a0 * (a @ w.T) + b + a)
     w = draw_normal(seed + 2, 3, 3)
     assert_shape_and_values(C.fused_cross_feature_interaction(*map(flow.tensor, (a, w, a0, b)), "matrix"),
                             a0 * (a @ w.T + b) + a)

@@ -123,7 +123,10 @@ def _pairs(torch):
 
 def _found(torch) -> tuple[set, list, int]:
     """Return the rows that were needed, the differences without a row, and the number of compared names."""
-    used, wrong, compared, seen = set(), [], 0, set()
+    used = set()
+    wrong = []
+    compared = 0
+    seen = set()
     for name, own, theirs in _pairs(torch):
         method = name.rpartition(".")[0].rpartition(".")[2][:1].isupper()
         last, ours = name.rpartition(".")[2], pytorchs.of_python(own)

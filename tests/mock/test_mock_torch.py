@@ -260,7 +260,10 @@ SCHEDULES = {"ConstantLR": (0.5, 3), "CosineAnnealingLR": (5, 0.1),
 @pytest.mark.parametrize("kind", SCHEDULES)
 def test_last_epoch_resumes_a_schedule(torch, kind):
     S = torch.optim.lr_scheduler
-    make = lambda o, **more: getattr(S, kind)(o, *SCHEDULES[kind], **more)
+
+    def make(o, **more):
+        return getattr(S, kind)(o, *SCHEDULES[kind], **more)
+
     rates(lambda o: make(o, last_epoch=-1))
     optimizer = flow.optim.SGD([flow.tensor([1.0], requires_grad=True)], lr=0.5)
     make(optimizer)                                                  # sets initial_lr in the groups

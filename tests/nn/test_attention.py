@@ -54,7 +54,10 @@ def masks_of(d, batch, heads, steps, places):
 @given(data=st.data())
 def test_multihead_attention(data):
     d = Draw(data)
-    heads, first, batch, steps = d.one_of(1, 2, 3), d.one_of(True, False), d.one_of(1, 2), d.one_of(1, 3)
+    heads = d.one_of(1, 2, 3)
+    first = d.one_of(True, False)
+    batch = d.one_of(1, 2)
+    steps = d.one_of(1, 3)
     size, itself = heads * d.one_of(1, 2), d.one_of(True, False)
     places = steps if itself else d.one_of(1, 4)
     sizes = {} if itself else d.options(kdim=(5,), vdim=(4,))
@@ -126,7 +129,8 @@ def test_encoder(data):
     names = {"attn_mask": "src_mask", "key_padding_mask": "src_key_padding_mask"}
     calls = {names[k]: v for k, v in calls.items()}
     want = transformer_layer(own, x, heads=heads, masks=masks, **formula)
-    assert_close_to_formula(m(flow.tensor(swap_first_axes(x, options["batch_first"])), **calls), swap_first_axes(want, options["batch_first"]))
+    assert_close_to_formula(m(flow.tensor(swap_first_axes(x, options["batch_first"])), **calls),
+                            swap_first_axes(want, options["batch_first"]))
     stack, own = fill_parameters(nn.TransformerEncoder(m, 2, d.one_of(None, nn.LayerNorm(4))).eval(), d)
     want = x
     for i in range(2):
@@ -145,7 +149,10 @@ def part(own, prefix):
 @given(data=st.data())
 def test_decoder(data):
     d = Draw(data)
-    heads, steps, places, batch = d.one_of(1, 2), d.one_of(1, 3), d.one_of(1, 4), 2
+    heads = d.one_of(1, 2)
+    steps = d.one_of(1, 3)
+    places = d.one_of(1, 4)
+    batch = 2
     options, formula = layer_options(d)
     m, own = fill_parameters(nn.TransformerDecoderLayer(4, heads, **options).eval(), d)
     x, memory = (d.floats(n, batch, 4) + d.rng.standard_normal((n, batch, 4)) * 0.1 for n in (steps, places))
@@ -157,7 +164,8 @@ def test_decoder(data):
     formula |= {"heads": heads, "masks": masks, "memory_masks": memory_masks}
     first = options["batch_first"]
     inputs = flow.tensor(swap_first_axes(x, first)), flow.tensor(swap_first_axes(memory, first))
-    assert_close_to_formula(m(*inputs, **calls), swap_first_axes(transformer_layer(own, x, memory, **formula), first))
+    assert_close_to_formula(m(*inputs, **calls),
+                            swap_first_axes(transformer_layer(own, x, memory, **formula), first))
     stack, own = fill_parameters(nn.TransformerDecoder(m, 2, d.one_of(None, nn.LayerNorm(4))).eval(), d)
     want = x
     for i in range(2):
@@ -171,10 +179,14 @@ def test_decoder(data):
 def test_transformer(data):
     """Compose it from the modules tested above: the encoder of src, then the decoder of both."""
     d = Draw(data)
-    heads, places, steps, batch, first = (d.one_of(1, 2), d.one_of(1, 3), d.one_of(1, 4), 2,
-                                          d.one_of(False, True))
+    heads = d.one_of(1, 2)
+    places = d.one_of(1, 3)
+    steps = d.one_of(1, 4)
+    batch = 2
+    first = d.one_of(False, True)
     options = {"batch_first": first, "norm_first": d.one_of(False, True), "bias": d.one_of(False, True)}
-    m, own = fill_parameters(nn.Transformer(4, heads, 2, 1, 6, 0.1, d.one_of("relu", "gelu"), **options).eval(), d)
+    m, own = fill_parameters(nn.Transformer(4, heads, 2, 1, 6, 0.1, d.one_of("relu", "gelu"),
+                                            **options).eval(), d)
     assert (len(m.encoder.layers) == 2 and len(m.decoder.layers) == 1
             and ("encoder.norm.bias" in own) == options["bias"])
     src, tgt = (d.floats(n, batch, 4) + d.rng.standard_normal((n, batch, 4)) * 0.1 for n in (places, steps))

@@ -112,7 +112,9 @@ def faults(rows):
 
 @pytest.mark.parametrize("numbers", few(CHANGES, {"0.0", "no batch"}.__contains__))
 def test_functions(numbers):
-    asked = lambda module, *call: lambda: called(module, *call, CHANGES[numbers])
+    def asked(module, *call):
+        return lambda: called(module, *call, CHANGES[numbers])
+
     assert faults((text, asked(flow, text, specs), asked(torch, text, specs)) for text, *specs in CALLS) == {}
 
 

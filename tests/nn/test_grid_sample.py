@@ -61,16 +61,19 @@ def test_every_point(mode, rank, padding, corners):
     assert got.shape == (2, 3, *grid.shape[1:-1])
     for n in range(2):
         for p in np.ndindex(grid.shape[1:-1]):
-            np.testing.assert_allclose(got[(n, slice(None), *p)], sample_pixels(x[n], grid[(n, *p)], mode, padding,
-                                                                                corners),
-                                       rtol=1e-9, atol=1e-12)
+            np.testing.assert_allclose(got[(n, slice(None), *p)],
+                                       sample_pixels(x[n], grid[(n, *p)], mode, padding, corners), rtol=1e-9,
+                                       atol=1e-12)
 
 
 @pytest.mark.parametrize(("mode", "rank"), [("bilinear", 3), ("bicubic", 2)])
 def test_gradients(mode, rank):
     rng = np.random.default_rng(5)
     x, grid = rng.standard_normal((1, 2, *(3,) * rank)), rng.uniform(-0.9, 0.9, (1, *(2,) * rank, rank))
-    f = lambda a, b: F.grid_sample(a, b, mode, "zeros", False)
+
+    def f(a, b):
+        return F.grid_sample(a, b, mode, "zeros", False)
+
     assert flow.autograd.gradcheck(f, [flow.tensor(a, requires_grad=True) for a in (x, grid)])
 
 

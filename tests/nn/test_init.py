@@ -100,7 +100,8 @@ def test_seeds_repeat():
     assert not np.array_equal(nn.Linear(3, 4).weight.numpy(), nn.Linear(3, 4).weight.numpy())
     g = flow.Generator().manual_seed(3)
     a = initialize(init.normal_, (4,), generator=g)
-    np.testing.assert_array_equal(a, initialize(init.normal_, (4,), generator=flow.Generator().manual_seed(3)))
+    np.testing.assert_array_equal(a,
+                                  initialize(init.normal_, (4,), generator=flow.Generator().manual_seed(3)))
 
 
 @pytest.mark.parametrize(("make", "fan_in"), [

@@ -29,13 +29,16 @@ def layer(kind):
 # name -> (module, tensors, masks by name): bool masks, and the same masks as additive numbers
 CASES = {
     "attention, padding": (attention(), [draw_tensor(2, Q, E), draw_tensor(2, K, E,
-                                                                           seed=1)] + [draw_tensor(2, K, E, seed=2)],
+                                                                           seed=1)]
+                           + [draw_tensor(2, K, E, seed=2)],
                            {"key_padding_mask": PADDED}),
-    "attention, one sequence": (attention(), [draw_tensor(Q, E), draw_tensor(K, E, seed=1), draw_tensor(K, E, seed=2)],
-                                {"key_padding_mask": PADDED[0]}),
-    "attention, mask": (attention(), [draw_tensor(2, Q, E), draw_tensor(2, K, E, seed=1), draw_tensor(2, K, E, seed=2)],
+    "attention, one sequence": (attention(), [draw_tensor(Q, E), draw_tensor(K, E, seed=1),
+                                              draw_tensor(K, E, seed=2)], {"key_padding_mask": PADDED[0]}),
+    "attention, mask": (attention(),
+                        [draw_tensor(2, Q, E), draw_tensor(2, K, E, seed=1), draw_tensor(2, K, E, seed=2)],
                         {"attn_mask": np.arange(K) > np.arange(Q)[:, None] + 1}),
-    "attention, both": (attention(), [draw_tensor(2, Q, E), draw_tensor(2, K, E, seed=1), draw_tensor(2, K, E, seed=2)],
+    "attention, both": (attention(),
+                        [draw_tensor(2, Q, E), draw_tensor(2, K, E, seed=1), draw_tensor(2, K, E, seed=2)],
                         {"attn_mask": np.arange(K) > np.arange(Q)[:, None] + 2, "key_padding_mask": PADDED}),
     "encoder": (layer(nn.TransformerEncoderLayer), [draw_tensor(2, Q, E)], {"src_mask": AHEAD,
                                                                             "src_key_padding_mask": SHORT}),
@@ -71,6 +74,6 @@ def test_a_padded_key_changes_nothing(in_graph):
     module, (q, k, v), _ = CASES["attention, padding"]
     mask = {"key_padding_mask": flow.tensor(PADDED)}
     other = flow.where(flow.tensor(PADDED)[:, :, None], draw_tensor(2, K, E, seed=9), v)
-    for a, b in zip(call_module(module, [q, k, v], mask, in_graph), call_module(module, [q, k, other], mask, in_graph),
-                    strict=True):
+    for a, b in zip(call_module(module, [q, k, v], mask, in_graph),
+                    call_module(module, [q, k, other], mask, in_graph), strict=True):
         np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=1e-12)

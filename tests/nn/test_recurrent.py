@@ -19,7 +19,10 @@ MODES = {"RNN": ("tanh", "relu"), "LSTM": ("LSTM",), "GRU": ("GRU",)}
 
 def network_of(d, name, batch_first=False):
     """Draw (module, its parameters, mode, layers, directions, sizes of its states)."""
-    mode, hidden, layers, ways = d.one_of(*MODES[name]), d.one_of(2, 3), d.one_of(1, 2), d.one_of(1, 2)
+    mode = d.one_of(*MODES[name])
+    hidden = d.one_of(2, 3)
+    layers = d.one_of(1, 2)
+    ways = d.one_of(1, 2)
     options = {"nonlinearity": mode} if name == "RNN" else {}
     if name == "LSTM" and d.one_of(True, False):
         options["proj_size"] = hidden - 1

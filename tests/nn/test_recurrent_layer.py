@@ -21,7 +21,10 @@ def draw_arguments(d, mode):
     """Draw (x, states, weights, reverse flag, lengths) as arguments of rnn.layer, including hidden sizes that
     are not multiples of the vector width.
     """
-    steps, rows, size, hidden = d.one_of(1, 2, 5), d.one_of(1, 3, 17), d.one_of(1, 3), d.one_of(1, 4, 19)
+    steps = d.one_of(1, 2, 5)
+    rows = d.one_of(1, 3, 17)
+    size = d.one_of(1, 3)
+    hidden = d.one_of(1, 4, 19)
     gates = rnn.GATES[mode] * hidden
     x, states = (d.floats(steps, rows, size), [d.floats(rows, hidden)
                                                for _ in range(2 if mode == "LSTM" else 1)])
@@ -166,8 +169,11 @@ def test_rows_do_not_depend_on_the_number_of_threads(mode):
 
 def test_invalid_arguments_are_refused():
     ops = flow.ops
-    given, w, b, lengths, h = (flow.zeros(*s) for s in ((2, 3, 12), (12, 4), (12,), (3,), (3, 4)))
-    lengths = lengths.long()
+    given = flow.zeros(2, 3, 12)
+    w = flow.zeros(12, 4)
+    b = flow.zeros(12)
+    h = flow.zeros(3, 4)
+    lengths = flow.zeros(3).long()
     for wrong, name in (((given, w, flow.zeros(11), lengths, h), "b does not fit"),
                         ((given, w, b, lengths, h[:2]), "h0 does not fit"),
                         ((given, w.T, b, lengths, h), "w does not fit"),

@@ -95,7 +95,8 @@ def test_a_sample_that_is_all_padding(need_weights, in_graph):
         return [y, *flow.autograd.grad(y[0].square().sum(),
                                        list(layer.parameters()))] + ([w] if need_weights else [])
 
-    got = make_graph(lambda self, x, p: step(x, p), module=layer)(x, padding) if in_graph else step(x, padding)
+    got = (make_graph(lambda self, x, p: step(x, p), module=layer)(x, padding) if in_graph
+           else step(x, padding))
     alone = step(x[:1], padding[:1])
     assert got[0][1].tolist() == [layer.out_proj.bias.tolist()] * 3
     np.testing.assert_allclose(got[0][:1].numpy(), alone[0].numpy(), rtol=1e-12)

@@ -22,7 +22,10 @@ class Remembered:
     """Reference for a layer with running statistics."""
 
     def __init__(self, channels, own, eps=1e-5, momentum=0.1, affine=True, track_running_stats=True):
-        self.own, self.eps, self.momentum, self.track = own, eps, momentum, track_running_stats
+        self.own = own
+        self.eps = eps
+        self.momentum = momentum
+        self.track = track_running_stats
         self.mean, self.var, self.batches = np.zeros(channels), np.ones(channels), 0
 
     def __call__(self, x, training, alone):
@@ -62,8 +65,10 @@ def check_state(module, formula):
 @given(data=st.data())
 def test_a_run_of_batches(name, data):
     d = Draw(data)
-    alone, axes, channels, options = ("Instance" in name, d.one_of(*AXES[name]), d.one_of(1, 3),
-                                      options_of(d, name))
+    alone = "Instance" in name
+    axes = d.one_of(*AXES[name])
+    channels = d.one_of(1, 3)
+    options = options_of(d, name)
     module = getattr(nn, name)(channels, **options).double()
     assert sorted(k for k, _ in module.named_parameters()) == \
         (["bias", "weight"] if options.get("affine", not alone) else [])

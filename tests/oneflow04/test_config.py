@@ -190,7 +190,10 @@ def test_switches_of_the_planner(name, off):
     getattr(config, name)(False)
     config.without_passes("cse")
     assert config.passes_off == ("cse", off)
-    body = lambda a: flow.math.tanh(flow.math.relu(a * 2 + 1)) + flow.math.relu(a * 2 + 1)
+
+    def body(a):
+        return flow.math.tanh(flow.math.relu(a * 2 + 1)) + flow.math.relu(a * 2 + 1)
+
     np.testing.assert_array_equal(run(body, x, config=config), run(body, x))
 
 

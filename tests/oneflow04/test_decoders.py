@@ -139,8 +139,10 @@ def test_decoded_images_match_pillow(tmp_path, kind):
     contents = [encode(make_smooth_image(20, 31), kind), encode(make_smooth_image(40, 9), kind),
                 encode(make_smooth_image(8, 8)[:, :, 0], kind)]
     records = batch(tmp_path, *({"encoded": c} for c in contents))
-    rgb, bgr, gray, default = (data.OFRecordImageDecoder(records, "encoded", *s)
-                               for s in (["RGB"], ["BGR"], ["GRAY"], []))
+    rgb = data.OFRecordImageDecoder(records, "encoded", "RGB")
+    bgr = data.OFRecordImageDecoder(records, "encoded", "BGR")
+    gray = data.OFRecordImageDecoder(records, "encoded", "GRAY")
+    default = data.OFRecordImageDecoder(records, "encoded")
     for i, c in enumerate(contents):
         assert np.array_equal(rgb[i], by_pillow(c)) and np.array_equal(bgr[i], by_pillow(c)[:, :, ::-1])
         assert np.array_equal(default[i], bgr[i]) and np.array_equal(gray[i], by_pillow(c, "L"))
@@ -167,7 +169,10 @@ def test_a_random_crop_is_inside_the_image_and_the_limits(tmp_path, height, widt
 
 def test_random_crops_follow_the_seed_and_change(tmp_path):
     records = batch(tmp_path, *({"x": encode(make_smooth_image(30, 30, i))} for i in range(4)))
-    crop = lambda **options: [a.shape for a in data.OFRecordImageDecoderRandomCrop(records, "x", **options)]
+
+    def crop(**options):
+        return [a.shape for a in data.OFRecordImageDecoderRandomCrop(records, "x", **options)]
+
     first = [crop(seed=1), crop(seed=1)]
     assert first[0] != first[1]                                 # the next samples of the same sequence differ
     forget_states()
@@ -276,7 +281,10 @@ def confs():
 @pytest.mark.parametrize("where", ["eager", "job"])
 def test_decode_ofrecord(tmp_path, where):
     contents = digits(tmp_path)
-    decode = lambda: data.decode_ofrecord(str(tmp_path), confs(), batch_size=2, name="decode")
+
+    def decode():
+        return data.decode_ofrecord(str(tmp_path), confs(), batch_size=2, name="decode")
+
     if where == "eager":
         got = [b.numpy() for b in decode()]
     else:

@@ -17,7 +17,8 @@ OPTIMIZERS = [lambda r: flow.optimizer.SGD(r), lambda r: flow.optimizer.SGD(r, m
 
 def define(optimizer, diffs=None):
     @flow.global_function("train")
-    def train(x: tp.Numpy.Placeholder((8, 6)), y: tp.Numpy.Placeholder((8,), flow.int32)) -> Tuple[tp.Numpy, tp.Numpy]:
+    def train(x: tp.Numpy.Placeholder((8, 6)),
+              y: tp.Numpy.Placeholder((8,), flow.int32)) -> Tuple[tp.Numpy, tp.Numpy]:
         hidden = flow.layers.dense(x, 5, activation=flow.nn.relu,
                                    kernel_initializer=constant(f32(5, 6, seed=1)),
                                    kernel_regularizer=flow.regularizers.l2(0.1), name="hidden")

@@ -43,8 +43,8 @@ def test_a_convolution_layer_and_its_gradients(axes, last):
     layout = {1: ("NCW", "NWC"), 2: ("NCHW", "NHWC"), 3: ("NCDHW", "NDHWC")}[axes][last]
     fed = np.moveaxis(x, 1, -1).copy() if last else x
     groups, w_shape = (1, (6, *[3] * axes, 4)) if last else (2, (6, 2, *[3] * axes))
-    y, before, grads = train_one_step(lambda t: conv(t, 6, 3, 2, "SAME_UPPER", layout.lower(), activation=nn.relu,
-                                                     groups=groups,
+    y, before, grads = train_one_step(lambda t: conv(t, 6, 3, 2, "SAME_UPPER", layout.lower(),
+                                                     activation=nn.relu, groups=groups,
                                                      bias_initializer=flow.random_normal_initializer()), fed)
     assert {n: v.shape for n, v in grads.items()} == {f"Conv{axes}d-weight": w_shape,
                                                       f"Conv{axes}d-bias": (6,)}
@@ -149,8 +149,11 @@ def test_upsample_vectors():
     want = [[1, 1, 2, 2], [1, 1, 2, 2], [3, 3, 4, 4], [3, 3, 4, 4]]
     np.testing.assert_array_equal(run_eagerly_and_as_job(layers.upsample_2d, x)[0, 0], want)
     line = x[:, :, :1]
-    up = lambda **o: run_eagerly_and_as_job(lambda t: layers.upsample_2d(t, (1, 2), interpolation="bilinear", **o),
-                                            line).ravel()
+
+    def up(**o):
+        return run_eagerly_and_as_job(lambda t: layers.upsample_2d(t, (1, 2), interpolation="bilinear", **o),
+                                      line).ravel()
+
     np.testing.assert_allclose(up(), [1, 1.25, 1.75, 2])
     np.testing.assert_allclose(up(align_corners=True), [1, 4 / 3, 5 / 3, 2], rtol=1e-6)
 

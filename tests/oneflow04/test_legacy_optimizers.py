@@ -114,8 +114,8 @@ def test_losses_are_added_and_biases_have_a_separate_rate(clip, factor):
     update = {"naive_conf": {}, **({"clip_conf": {"clip_by_global_norm": {"clip_norm": clip}}} if clip
                                    else {})}
     legacy(body, one, secondary=0.25, update=update)
-    np.testing.assert_allclose([variable_values()["w"][0], variable_values()["b"][0]], [1 - 1.5 * factor, 1 - factor],
-                               rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose([variable_values()["w"][0], variable_values()["b"][0]],
+                               [1 - 1.5 * factor, 1 - factor], rtol=1e-5, atol=1e-6)
 
 
 def test_layers_mark_their_bias_variables():

@@ -35,8 +35,8 @@ BIG = "System-Train-DynamicLossScale-train-LossScale"
 GOOD = "System-Train-DynamicLossScale-train-GoodStepCounter"
 
 
-def train_with_loss_scale(optimizer, batches, eager=False, config=None, penalty=None, watch=None, dtype=np.float32,
-                          devices=1):
+def train_with_loss_scale(optimizer, batches, eager=False, config=None, penalty=None, watch=None,
+                          dtype=np.float32, devices=1):
     """Return the variables after each batch; the loss of a batch x is x * tanh(x @ w + v)."""
     flow.clear_default_session()
     flow.enable_eager_execution(eager)                     # for this session
@@ -83,20 +83,22 @@ def test_a_power_of_two_changes_no_bit(name, options):
     clip = {} if name == "two" else {"grad_clipping": opt.grad_clipping.by_global_norm(0.3)}
     penalty = flow.regularizers.l1_l2(0.1, 0.01)
     for eager in (False, True):
-        plain, scaled = (train_with_loss_scale(OPTIMIZERS[name](**clip, **more), batches(4), eager, penalty=penalty)
-                         for more in ({}, options))
+        plain, scaled = (train_with_loss_scale(OPTIMIZERS[name](**clip, **more), batches(4), eager,
+                                               penalty=penalty) for more in ({}, options))
         assert all(map(are_equal_states, plain, scaled)), "eager" if eager else "compiled"
 
 
 @pytest.mark.parametrize("options", POWERS[1:3], ids=["static", "dynamic"])
 def test_a_power_of_two_changes_no_bit_in_float64_or_on_two_devices(options):
     for more in ({"dtype": np.float64}, {"devices": 2}):
-        plain, scaled = (train_with_loss_scale(OPTIMIZERS["Adam"](**o), batches(3), **more) for o in ({}, options))
+        plain, scaled = (train_with_loss_scale(OPTIMIZERS["Adam"](**o), batches(3), **more)
+                         for o in ({}, options))
         assert all(map(are_equal_states, plain, scaled)), more
 
 
 def test_other_factors_change_only_the_last_bits():
-    plain, scaled = (train_with_loss_scale(OPTIMIZERS["SGD"](**o), batches(4)) for o in ({}, {"loss_scale_factor": 3.7}))
+    plain, scaled = (train_with_loss_scale(OPTIMIZERS["SGD"](**o), batches(4))
+                     for o in ({}, {"loss_scale_factor": 3.7}))
     np.testing.assert_allclose(plain[-1]["w"], scaled[-1]["w"], rtol=1e-5)
 
 
@@ -114,7 +116,8 @@ def test_intermediate_gradients_are_multiplied(how, eager):
                "policy": {"loss_scale_policy": scale.static_loss_scale(64.0)},
                "dynamic": {"loss_scale_policy": scale.dynamic_loss_scale(64.0)}}.get(how, {})
     for o, c in (({}, None), (options, config)):
-        train_with_loss_scale(OPTIMIZERS["SGD"](**o), batches(1), eager, config=c, watch=lambda x: seen.append(x.numpy()))
+        train_with_loss_scale(OPTIMIZERS["SGD"](**o), batches(1), eager, config=c,
+                              watch=lambda x: seen.append(x.numpy()))
     np.testing.assert_array_equal(64.0 * seen[0], seen[1])
 
 
@@ -179,8 +182,8 @@ def test_the_factor_follows_the_rule(good, first, period, multiplier, bad, eager
         x *= 2.0 ** -110                                 # small enough for the largest factor
         if not ok:
             x[2, 1] = bad
-    found = train_with_loss_scale(OPTIMIZERS["SGD"](loss_scale_policy=scale.dynamic_loss_scale(first, period, multiplier)),
-                                  data, eager)
+    found = train_with_loss_scale(
+        OPTIMIZERS["SGD"](loss_scale_policy=scale.dynamic_loss_scale(first, period, multiplier)), data, eager)
     assert [(v[BIG].item(), v[GOOD].item()) for v in found] == list(expected(good, first, period, multiplier))
 
 
@@ -231,7 +234,8 @@ def test_one_loss_has_one_scale():
     with refused(AssertionError, "different loss scales", "CombinedOptimizer", at=False):
         train_with_loss_scale(opt.CombinedOptimizer(parts), batches(1))
     one = opt.CombinedOptimizer([parts[0], opt.SGD(constant_rate(0.1), variables=["v"])])
-    assert are_equal_states(train_with_loss_scale(one, batches(1))[0], train_with_loss_scale(OPTIMIZERS["momentum"](), batches(1))[0])
+    assert are_equal_states(train_with_loss_scale(one, batches(1))[0],
+                            train_with_loss_scale(OPTIMIZERS["momentum"](), batches(1))[0])
 
 
 def test_the_factor_is_part_of_a_checkpoint(tmp_path):

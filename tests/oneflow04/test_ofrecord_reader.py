@@ -62,7 +62,10 @@ def test_every_epoch_is_a_permutation(tmp_path, size):
 def test_shuffling_follows_the_seed(tmp_path):
     write_numbered_records(tmp_path, 30, 3)
     assert epochs(tmp_path, 30, 3, 3) == epochs(tmp_path, 30, 3, 3) != epochs(tmp_path, 30, 3, 3, seed=2)
-    read = lambda **seed: read_indices(flow.data.ofrecord_reader(tmp_path, 30, 3, random_shuffle=True, **seed))
+
+    def read(**seed):
+        return read_indices(flow.data.ofrecord_reader(tmp_path, 30, 3, random_shuffle=True, **seed))
+
     flow.random.seed(5)
     first = read()
     forget_states()

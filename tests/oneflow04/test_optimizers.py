@@ -155,8 +155,9 @@ def test_twenty_steps_follow_the_formula(name, eager, seed, p, q, clip, decay, l
 @pytest.mark.parametrize("name", RULES)
 def test_state_has_the_names_of_oneflow(name):
     cls, options = RULES[name][:2]
-    drive(cls(constant_rate(0.1), **options(0.9, 0.99)), draw_gradients(np.random.default_rng(0), 1, np.float32),
-          np.float32, {n: np.ones(s, np.float32) for n, s in SHAPES.items()})
+    drive(cls(constant_rate(0.1), **options(0.9, 0.99)),
+          draw_gradients(np.random.default_rng(0), 1, np.float32), np.float32,
+          {n: np.ones(s, np.float32) for n, s in SHAPES.items()})
     found = variable_values()
     for n, shape in SHAPES.items():
         assert sorted(k[2:] for k in found if k.startswith(f"{n}-")) == STATE[name]
@@ -191,7 +192,8 @@ def test_zero_norms_do_not_scale_the_rate(make):
         return w
 
     run(body, np.full(2, 3, np.float32), type="train")
-    np.testing.assert_allclose(variable_values()["w"], [-0.75] * 2 if make is opt.LARS else [-0.5] * 2, rtol=1e-5)
+    np.testing.assert_allclose(variable_values()["w"], [-0.75] * 2 if make is opt.LARS else [-0.5] * 2,
+                               rtol=1e-5)
     np.testing.assert_array_equal(variable_values()["v"], [1, 1])
 
 

@@ -66,7 +66,8 @@ def test_the_rate_can_be_a_variable_for_vectors_and_matrices():
     step(x)
     flow.load_variables({"rate": np.zeros(1, np.float32)})
     step(x)
-    np.testing.assert_allclose(variable_values()["w"], 1 - 0.5 * np.repeat(x.sum(0)[:, None] / 8, 2, 1), rtol=1e-5)
+    np.testing.assert_allclose(variable_values()["w"], 1 - 0.5 * np.repeat(x.sum(0)[:, None] / 8, 2, 1),
+                               rtol=1e-5)
 
 
 @pytest.mark.parametrize("lbn, error, words", [

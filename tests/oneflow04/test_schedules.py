@@ -15,7 +15,10 @@ RATES = st.floats(1e-6, 10)
 STEPS = st.integers(1, 300)
 N = st.integers(0, 1000)
 BOUNDARIES = st.lists(st.integers(0, 50), max_size=6).map(sorted)
-close = lambda a: pytest.approx(a, rel=1e-9, abs=1e-12)
+
+
+def close(a):
+    return pytest.approx(a, rel=1e-9, abs=1e-12)
 
 
 def scan(boundaries, values, n):
@@ -92,7 +95,8 @@ def test_inverse_time_and_natural_exp(base, steps, rate, staircase, n):
 
 VECTORS = [  # (schedule, steps, rates), computed by hand
     (sc.PiecewiseConstantScheduler([], [0.1]), [0, 1, 10**9], [0.1, 0.1, 0.1]),
-    (sc.PiecewiseConstantScheduler([10, 20], [0.1, 0.01, 0.001]), [0, 10, 11, 20, 21], [0.1, 0.1, 0.01, 0.01, 0.001]),
+    (sc.PiecewiseConstantScheduler([10, 20], [0.1, 0.01, 0.001]), [0, 10, 11, 20, 21],
+     [0.1, 0.1, 0.01, 0.01, 0.001]),
     (sc.PiecewiseScalingScheduler(0.2, [5, 10], [0.5, 0.1]), [5, 6, 10, 11], [0.2, 0.1, 0.1, 0.02]),
     (sc.PiecewiseScalingScheduler(0.2, [5, 10], 0.1), [5, 6, 11], [0.2, 0.02, 0.02]),
     (sc.CosineScheduler(1.0, 10, 0.1), [0, 5, 10, 99], [1, 0.55, 0.1, 0.1]),
@@ -106,9 +110,12 @@ VECTORS = [  # (schedule, steps, rates), computed by hand
     (sc.InverseTimeScheduler(1.0, 2, 1.0, True), [1, 3], [1, 0.5]),
     (sc.NaturalExpScheduler(1.0, 1, math.log(2)), [0, 1, 3], [1, 0.5, 0.125]),
     (sc.PiecewiseConstantScheduler([], [0.01], warmup.constant(10, 0.1)), [0, 9, 10], [0.001, 0.001, 0.01]),
-    (sc.PiecewiseConstantScheduler([], [0.01], warmup.linear(10, 0.1)), [0, 5, 9, 10], [0.001, 0.0055, 0.0091, 0.01]),
-    (sc.PiecewiseConstantScheduler([3], [0.4, 0.2], warmup.linear(5, 0)), [4, 5], [0.32, 0.2]),  # base is values[0]
-    (sc.CosineScheduler(1.0, 10, warmup=warmup.constant(5, 0.5)), [4, 5], [0.5, 0.5])]  # the step is not shifted
+    (sc.PiecewiseConstantScheduler([], [0.01], warmup.linear(10, 0.1)), [0, 5, 9, 10],
+     [0.001, 0.0055, 0.0091, 0.01]),
+    # base is values[0]
+    (sc.PiecewiseConstantScheduler([3], [0.4, 0.2], warmup.linear(5, 0)), [4, 5], [0.32, 0.2]),
+    # the step is not shifted
+    (sc.CosineScheduler(1.0, 10, warmup=warmup.constant(5, 0.5)), [4, 5], [0.5, 0.5])]
 
 
 @pytest.mark.parametrize("lr, steps, rates", VECTORS, ids=lambda v: repr(v) if isinstance(v, sc.LrScheduler)

@@ -402,9 +402,11 @@ def views(model_distribute=None, mirrored=False, devices=1):
 
 
 @pytest.mark.parametrize("how, shape", [
-    ({"mirrored": True}, (2, 4)),                            # "the model is broadcast, the data divided into four parts"
+    # "the model is broadcast, the data divided into four parts"
+    ({"mirrored": True}, (2, 4)),
     ({}, (8, 4)),                                            # "regards multi hosts and devices as one"
-    ({"model_distribute": flow.distribute.split(0)}, (8, 4)),    # "data parallelism, model parallelism or hybrid"
+    # "data parallelism, model parallelism or hybrid"
+    ({"model_distribute": flow.distribute.split(0)}, (8, 4)),
 ])
 def test_mirrored_and_consistent_view_on_four_devices(how, shape):
     """The two views as both glossaries define them; the values are those of one device in either view."""

@@ -39,7 +39,8 @@ SIGNATURES = {
     # layers
     "layers.dense": f'inputs, units, activation=None, use_bias=True, {_INITIALIZED}, trainable=True, name="Dense", '
                     "model_distribute=BROADCAST",
-    "layers.conv1d": _CONV_LAYER.format("NCW", "Conv1d"), "layers.conv2d": _CONV_LAYER.format("NCHW", "Conv2d"),
+    "layers.conv1d": _CONV_LAYER.format("NCW", "Conv1d"),
+    "layers.conv2d": _CONV_LAYER.format("NCHW", "Conv2d"),
     "layers.conv3d": _CONV_LAYER.format("NCDHW", "Conv3d"),
     "layers.batch_normalization": "inputs, axis=-1, momentum=0.99, epsilon=0.001, center=True, scale=True, "
         "beta_initializer=None, gamma_initializer=None, beta_regularizer=None, gamma_regularizer=None, "
@@ -53,8 +54,10 @@ SIGNATURES = {
                           'name="Upsample2D"',
     # math and arrays
     "math.add_n": "inputs, name=None", "math.argmax": None, "math.polyval": None, "math.l2_normalize":
-    "x, axis, epsilon=1e-12, name=None", "math.clip_by_value": "values, min_value=None, max_value=None, name=None",
-    "clip": "values, min_value=None, max_value=None, name=None", "math.in_top_k": "targets, predictions, k, name=None",
+    "x, axis, epsilon=1e-12, name=None",
+    "math.clip_by_value": "values, min_value=None, max_value=None, name=None",
+    "clip": "values, min_value=None, max_value=None, name=None",
+    "math.in_top_k": "targets, predictions, k, name=None",
     "math.top_k": "input, axis=-1, k=1, sorted=True, name=None",
     "argsort": 'input, axis=-1, direction="ASCENDING", name=None',
     "sort": 'input, axis=-1, direction="ASCENDING", name=None',
@@ -63,7 +66,8 @@ SIGNATURES = {
     "constant": "value, dtype=None, shape=None, name=None", "constant_scalar": "value, dtype=None, name=None",
     "constant_like": "like, value, dtype=None, name=None", "zeros": "shape, dtype=flow.float, name=None",
     "ones": "shape, dtype=flow.float, name=None", "zeros_like": "like, dtype=None, name=None",
-    "ones_like": "like, dtype=None, name=None", "range": 'start, limit=None, delta=1, dtype=None, name="range"',
+    "ones_like": "like, dtype=None, name=None",
+    "range": 'start, limit=None, delta=1, dtype=None, name="range"',
     "where": "condition, x=None, y=None, name=None",
     "one_hot": "indices, depth, on_value=1, off_value=0, axis=-1, dtype=None, name=None",
     # None is replaced by batch_dims (0), as in OneFlow
@@ -71,9 +75,11 @@ SIGNATURES = {
     "reshape": "x, shape, name=None", "flatten": "x, start_dim=0, end_dim=-1, name=None",
     "transpose": "a, perm=None, conjugate=False, batch_axis_non_change=False, name=None",
     "squeeze": "x, axis=None, name=None", "expand_dims": "x, axis, name=None",
-    "concat": "inputs=None, axis=0, max_dim_size=None, name=None, values=None", "stack": "inputs, axis=0, name=None",
+    "concat": "inputs=None, axis=0, max_dim_size=None, name=None, values=None",
+    "stack": "inputs, axis=0, name=None",
     "slice": "x, begin, size, name=None", "slice_v2": "x, slice_tup_list, name=None",
-    "pad": "x, paddings, constant_value=0, name=None", "identity": "x, name=None", "cast": "x, dtype, name=None",
+    "pad": "x, paddings, constant_value=0, name=None", "identity": "x, name=None",
+    "cast": "x, dtype, name=None",
     # nn
     "nn.conv1d": 'input, filters, strides, padding, data_format="NCW", dilations=None, groups=1, name=None',
     "nn.conv2d": 'input, filters, strides, padding, data_format="NCHW", dilations=None, groups=1, name=None',
@@ -85,10 +91,12 @@ SIGNATURES = {
     "nn.avg_pool2d": 'input, ksize, strides, padding, data_format="NCHW", ceil_mode=False, name=None',
     "nn.max_pool2d": 'input, ksize, strides, padding, data_format="NCHW", ceil_mode=False, name=None',
     "nn.max_pool3d": 'input, ksize, strides, padding, data_format="NCDHW", ceil_mode=False, name=None',
-    "nn.bias_add": "value, bias, data_format=None, name=None", "nn.moments": "x, axes, keepdims=False, name=None",
+    "nn.bias_add": "value, bias, data_format=None, name=None",
+    "nn.moments": "x, axes, keepdims=False, name=None",
     "nn.batch_normalization": "x, mean, variance, offset=None, scale=None, variance_epsilon=1e-5, axis=1, name=None",
     "nn.layer_norm": "inputs, gamma=None, beta=None, begin_norm_axis=1, begin_params_axis=-1, epsilon=1e-5, name=None",
-    "nn.dropout": "x, rate, noise_shape=None, seed=None, name=None", "nn.leaky_relu": "x, alpha=0.2, name=None",
+    "nn.dropout": "x, rate, noise_shape=None, seed=None, name=None",
+    "nn.leaky_relu": "x, alpha=0.2, name=None",
     "nn.elu": "x, alpha=1.0, name=None", "nn.swish": "x, beta=1.0, name=None", "nn.relu": "x, name=None",
     "nn.hardtanh": "x, min_val=-1.0, max_val=1.0, name=None", "nn.softmax": "logits, axis=None, name=None",
     "nn.logsoftmax": "logits, axis=None, name=None",
@@ -128,7 +136,8 @@ SIGNATURES = {
     "optimizer.loss_scale.dynamic_loss_scale": "initial_loss_scale=2**30, increment_period=2000, multiplier=2.0",
     # watch, checkpoints
     "watch": "blob_watched, handler_or_prompt=None", "watch_diff": "blob_watched, handler_or_prompt=None",
-    "checkpoint.save": "path, var_dict=None", "checkpoint.get": "path", "save": "obj, path, global_dst_rank=None",
+    "checkpoint.save": "path, var_dict=None", "checkpoint.get": "path",
+    "save": "obj, path, global_dst_rank=None",
     "load": "path, global_src_rank=None, map_location=None, *, support_pytorch_format=True",
     "load_variables": "value_dict, ignore_mismatch=True", "get_all_variables": "", "train.CheckPoint": "",
     "train.SimpleCheckPointManager": 'root_path, prefix="snapshot_"',
@@ -145,7 +154,8 @@ SIGNATURES = {
                     "color_space=None, interp_type=None, resize_shorter=0, resize_x=0, resize_y=0",
     "image.target_resize": 'images, target_size, min_size=None, max_size=None, resize_side="shorter", '
                            'interpolation_type="auto", name=None',
-    "image.batch_align": "images, shape, dtype, alignment, name=None", "image.normalize": "image, std, mean, name=None",
+    "image.batch_align": "images, shape, dtype, alignment, name=None",
+    "image.normalize": "image, std, mean, name=None",
     "image.flip": "image, flip_code, name=None",
     "image.CropMirrorNormalize": 'input_blob, mirror_blob=None, color_space="BGR", output_layout="NCHW", crop_h=0, '
                                  "crop_w=0, crop_pos_y=0.5, crop_pos_x=0.5, mean=(0.0,), std=(1.0,), "

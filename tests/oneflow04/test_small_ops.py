@@ -69,7 +69,8 @@ def test_a_border_that_does_not_fit(padding):
                                                         ((3, 2), (1, 3), (2, 2))])
 def test_same_padding_matches_the_convolutions(mode, layout, kernel, strides, dilations):
     x = S if layout == "NCHW" else np.moveaxis(S, 1, -1).copy()
-    padded, = compare_eager_and_job(lambda t: flow.same_padding(t, mode, layout, kernel, strides, dilations), x)
+    padded, = compare_eager_and_job(lambda t: flow.same_padding(t, mode, layout, kernel, strides, dilations),
+                                    x)
     weight = flow.tensor(f32(4, 3, *kernel) if layout == "NCHW" else f32(4, *kernel, 3))
     whole = nn.conv2d(flow.tensor(x), weight, strides, mode.upper(), layout, dilations=dilations)
     valid = nn.conv2d(flow.tensor(padded), weight, strides, "VALID", layout, dilations=dilations)
@@ -116,7 +117,8 @@ def test_fused_dropout_while_training():
 
 def test_attention_of_joined_heads():
     x = f32(5, 2, 3 * 3 * 4)                                                # length 5, batch 2, 3 heads of 4
-    qmk, value = compare_eager_and_job(lambda t: nn.fused_self_attention_query_mul_key_and_value(t, 4, 0.5), x)
+    qmk, value = compare_eager_and_job(lambda t: nn.fused_self_attention_query_mul_key_and_value(t, 4, 0.5),
+                                       x)
     q, k, v = np.moveaxis(x.reshape(5, 2, 3, 3, 4), 3, 0).transpose(0, 2, 3, 1, 4)
     np.testing.assert_allclose(qmk, 0.5 * q @ k.swapaxes(-1, -2), rtol=1e-4, atol=1e-5)
     np.testing.assert_array_equal(value, v)
@@ -143,8 +145,8 @@ def test_transposed_convolution_in_pytorchs_sizes(padding, output_padding, strid
         flow.tensor(x), flow.tensor(w), stride=strides, padding=[p // 2 for p in padding],
         output_padding=output_padding or 0, dilation=dilations or 1).numpy()
     turned = (lambda a: np.moveaxis(a, 1, -1).copy()) if layout == "NHWC" else lambda a: a
-    got, = compare_eager_and_job(lambda a, b: nn.torch_conv2d_transpose(a, b, output_padding, strides, list(padding), layout,
-                                                                        dilations=dilations), turned(x), turned(w))
+    got, = compare_eager_and_job(lambda a, b: nn.torch_conv2d_transpose(
+        a, b, output_padding, strides, list(padding), layout, dilations=dilations), turned(x), turned(w))
     np.testing.assert_allclose(got, turned(want), rtol=1e-4, atol=1e-5)
 
 
@@ -169,7 +171,8 @@ def test_gradient_ops_of_layer_norm_match_autograd():
     a = x.detach().numpy()
     mean, inv = a.mean(1), 1 / np.sqrt(a.var(1) + 1e-5)
     norm = (a - mean[:, None]) * inv[:, None]
-    diff, dbeta, dgamma = compare_eager_and_job(lambda *t: flow.layers.layer_norm_param_grad(*t), dy, norm, g.detach().numpy())
+    diff, dbeta, dgamma = compare_eager_and_job(lambda *t: flow.layers.layer_norm_param_grad(*t), dy, norm,
+                                                g.detach().numpy())
     dx, = compare_eager_and_job(lambda *t: flow.layers.layer_norm_grad(*t), diff, a, mean, inv)
     for got, want in (dx, x.grad), (dbeta, b.grad), (dgamma, g.grad):
         np.testing.assert_allclose(got, want.numpy(), rtol=1e-4, atol=1e-5)
@@ -199,7 +202,8 @@ def test_slices_of_one_index_are_added():
 def test_count_not_finite():
     a = np.array([1, np.inf, -np.inf, np.nan, 0], np.float32)
     assert compare_eager_and_job(flow.count_not_finite, a)[0].tolist() == [3]
-    assert compare_eager_and_job(lambda a, b: flow.multi_count_not_finite([a, b]), a, a[:2])[0].tolist() == [4]
+    assert (compare_eager_and_job(lambda a, b: flow.multi_count_not_finite([a, b]), a, a[:2])[0].tolist()
+            == [4])
 
 
 # aliases, and ops on the variables of a job
@@ -212,10 +216,10 @@ def test_second_names():
                      lambda t: math.reduce_min(t, axis=1, keepdims=True))):
         np.testing.assert_array_equal(compare_eager_and_job(f, x)[0], compare_eager_and_job(want, x)[0])
     assert math.unsorted_segment_sum is flow.unsorted_segment_sum
-    np.testing.assert_allclose(compare_eager_and_job(flow.experimental.square_sum, x)[0], [np.square(x).sum()], rtol=1e-5)
-    np.testing.assert_array_equal(compare_eager_and_job(lambda t: flow.experimental.logical_slice(t, [(1, 3, 1), (0, 4, 2)]),
-                                                        x)[0],
-                                  x[1:3, 0:4:2])
+    np.testing.assert_allclose(compare_eager_and_job(flow.experimental.square_sum, x)[0],
+                               [np.square(x).sum()], rtol=1e-5)
+    np.testing.assert_array_equal(compare_eager_and_job(
+        lambda t: flow.experimental.logical_slice(t, [(1, 3, 1), (0, 4, 2)]), x)[0], x[1:3, 0:4:2])
     assert flow.to(flow.ones(2), flow.float64).dtype is flow.float64
     w = flow.nn.Parameter(flow.ones(2))
     rates = [flow.optim.lr_scheduler.CosineScheduler(flow.optim.SGD([w], lr=1.0), 10, 0.1),

@@ -621,7 +621,8 @@ def test_49_user_op_builder():
         return outs[0]
     np.testing.assert_array_equal(run(body, X), np.maximum(X, 0))
     with refused(ValueError, "out"):
-        run(lambda x: flow.user_op_builder("my").Op("relu").Input("in", [x]).Build().InferAndTryRun().SoleOutputBlob(), X)
+        run(lambda x: flow.user_op_builder("my").Op("relu").Input(
+            "in", [x]).Build().InferAndTryRun().SoleOutputBlob(), X)
 
 
 def test_50_tensor_list_ops_of_both_generations_exist():

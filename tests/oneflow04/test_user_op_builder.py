@@ -284,7 +284,10 @@ def folder(path, api=API, kernel=KERNEL, definition=DEFINITION, name="user_relu"
 def test_the_documents_user_relu(tmp_path, names):
     """Load an op folder in place, without a compiler; the argument names come from the C++ file."""
     a, b = names.split() if " " in names else names
-    replace = lambda text: text.replace('"IN"', f'"{a}"').replace('"OUT"', f'"{b}"')
+
+    def replace(text):
+        return text.replace('"IN"', f'"{a}"').replace('"OUT"', f'"{b}"')
+
     m = folder(tmp_path, replace(API), KERNEL, replace(DEFINITION))
     with refused(CheckError, "there is no api yet"):
         m.api  # noqa: B018

@@ -56,8 +56,8 @@ def test_triangles(shape, diagonal, fill):
     upper = np.triu(np.ones(shape), diagonal).astype(bool)
     np.testing.assert_array_equal(run_checked_job(lambda a: flow.triu(a, diagonal, fill), x),
                                   np.where(upper, x, np.float32(fill)))
-    np.testing.assert_array_equal(run_checked_job(lambda a: flow.diag(flow.diag(a, diagonal), diagonal), x.reshape(-1)),
-                                  x.reshape(-1))
+    np.testing.assert_array_equal(run_checked_job(lambda a: flow.diag(flow.diag(a, diagonal), diagonal),
+                                                  x.reshape(-1)), x.reshape(-1))
 
 
 def test_matrices():
@@ -111,7 +111,9 @@ def test_pad_keeps_integers_and_refuses():
 
 
 def a_slice(n):
-    none = lambda s: st.one_of(st.none(), s)
+    def none(s):
+        return st.one_of(st.none(), s)
+
     return st.tuples(none(st.integers(-n, n - 1)), none(st.integers(-n - 2, n + 2)),
                      none(st.integers(-3, 3).filter(bool)))
 
@@ -134,7 +136,8 @@ def test_slice_v2_slices_as_python_does(data):
     if part.size:
         want = x.copy()
         want[tuple(slice(*s) for s in ahead)] = part
-        np.testing.assert_array_equal(run_checked_job(lambda a, u: flow.slice_update(a, u, ahead), x, part), want)
+        np.testing.assert_array_equal(run_checked_job(lambda a, u: flow.slice_update(a, u, ahead), x, part),
+                                      want)
 
 
 @pytest.mark.parametrize("slices, word", [
@@ -171,10 +174,13 @@ def test_broadcasts():
                         ((4, 2), None), ((), None), ((1, 1, 1), (0, 1, 2))):
         x = f32(*shape, seed=1)
         lifted = x.reshape([1 if a in (axes or ()) else n for a, n in enumerate(like.shape)]) if axes else x
-        f = lambda a, b, axes=axes: flow.broadcast_like(a, b, axes)
+
+        def f(a, b, axes=axes):
+            return flow.broadcast_like(a, b, axes)
+
         np.testing.assert_array_equal(run_checked_job(f, x, like), np.broadcast_to(lifted, like.shape))
-    np.testing.assert_array_equal(run_checked_job(lambda a, b: flow.broadcast_to_compatible_with(a, [b]), f32(1, 2),
-                                                  f32(3, 1, 1)),
+    np.testing.assert_array_equal(run_checked_job(lambda a, b: flow.broadcast_to_compatible_with(a, [b]),
+                                                  f32(1, 2), f32(3, 1, 1)),
                                   np.broadcast_to(f32(1, 2), (3, 1, 2)))
     np.testing.assert_array_equal(run_checked_job(flow.reshape_like, like, f32(6, 4)), like.reshape(6, 4))
     t = flow.tensor(like)
@@ -209,12 +215,14 @@ def test_miscellaneous_functions():
               returns=tuple[tp.Numpy, tp.Numpy])
     np.testing.assert_array_equal(got[1], x + 1)
     np.testing.assert_array_equal(run_checked_job(flow.elem_cnt, x), np.int32([6]))
-    np.testing.assert_array_equal(run_checked_job(lambda a: flow.elem_cnt(a, dtype=flow.int64), x), np.int64([6]))
-    np.testing.assert_array_equal(run_checked_job(lambda a: flow.dynamic_reshape(a, [3, -1]), x), x.reshape(3, 2))
+    np.testing.assert_array_equal(run_checked_job(lambda a: flow.elem_cnt(a, dtype=flow.int64), x),
+                                  np.int64([6]))
+    np.testing.assert_array_equal(run_checked_job(lambda a: flow.dynamic_reshape(a, [3, -1]), x),
+                                  x.reshape(3, 2))
     np.testing.assert_array_equal(run(lambda: flow.constant_scalar(2.5, flow.float32)), np.float32([2.5]))
     np.testing.assert_array_equal(run_checked_job(lambda a: flow.broadcast_add(a, a), x), x + x)
-    np.testing.assert_allclose(run_checked_job(lambda a: flow.math.polyval([1.0, 3.0, -2.0], a), np.float32([1, 2, 3])),
-                               [2, 8, 16])
+    np.testing.assert_allclose(run_checked_job(lambda a: flow.math.polyval([1.0, 3.0, -2.0], a),
+                                               np.float32([1, 2, 3])), [2, 8, 16])
     assert flow.linalg.matmul is flow.matmul and flow.clip_by_scalar.function is flow.clip.function
 
 

@@ -19,7 +19,10 @@ def convolution(draw):
     1x1.
     """
     kind = draw(st.sampled_from(["depthwise", "dense", "grouped", "pointwise"]))
-    size = lambda lo, hi: draw(st.integers(lo, hi))
+
+    def size(lo, hi):
+        return draw(st.integers(lo, hi))
+
     groups = size(2, 40) if kind == "depthwise" else size(2, 3) if kind == "grouped" else 1
     c, o = (groups, groups) if kind == "depthwise" else (groups * size(1, 9), groups * size(1, 9))
     kernel = (1, 1) if kind == "pointwise" else (size(1, 4), size(1, 4))

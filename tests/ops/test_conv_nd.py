@@ -45,9 +45,15 @@ def by_hand(x, w, strides, padding, dilations, groups):
 def convolutions(draw, axes=None):
     """Draw (axes, x, w, strides, mode, dilations, groups) of a valid convolution."""
     axes = axes or draw(st.sampled_from([1, 3]))
-    each = lambda lo, hi: tuple(draw(st.lists(st.integers(lo, hi), min_size=axes, max_size=axes)))
+
+    def each(lo, hi):
+        return tuple(draw(st.lists(st.integers(lo, hi), min_size=axes, max_size=axes)))
+
     groups, c, o = draw(st.integers(1, 3)), draw(st.integers(1, 2)), draw(st.integers(1, 3))
-    sizes, kernel, strides, dilations = each(1, 6), each(1, 3), each(1, 3), each(1, 2)
+    sizes = each(1, 6)
+    kernel = each(1, 3)
+    strides = each(1, 3)
+    dilations = each(1, 2)
     mode = draw(st.sampled_from(["VALID", "SAME", "SAME_UPPER", "explicit"]))
     if mode == "explicit":
         mode = tuple((draw(st.integers(0, 2)), draw(st.integers(0, 2))) for _ in range(axes))
@@ -101,19 +107,21 @@ def test_gradients_equal_pytorchs(drawn):
 
 def test_an_int_stands_for_all_axes():
     x, w = f32(1, 2, 5, 5, 5), f32(3, 2, 3, 3, 3, seed=1)
-    np.testing.assert_array_equal(run_eagerly_and_as_job(lambda a, b: nn.conv3d(a, b, 2, "same", dilations=2), x, w),
-                                  run_eagerly_and_as_job(lambda a, b: nn.conv3d(a, b, (2, 2, 2), "SAME_LOWER", "ncdhw",
-                                                                                [2, 2, 2]), x, w))
+    np.testing.assert_array_equal(run_eagerly_and_as_job(lambda a, b: nn.conv3d(a, b, 2, "same", dilations=2),
+                                                         x, w), run_eagerly_and_as_job(
+        lambda a, b: nn.conv3d(a, b, (2, 2, 2), "SAME_LOWER", "ncdhw", [2, 2, 2]), x, w))
 
 
 @pytest.mark.parametrize("mode, want", [("SAME", [1, 3, 5, 7]), ("SAME_UPPER", [3, 5, 7, 4]),
                                         ("VALID", [3, 5, 7])])
 def test_odd_same_padding_is_before_the_input(mode, want):
     x = np.arange(1, 5, dtype=np.float32)
-    got = run_eagerly_and_as_job(lambda a, b: nn.conv1d(a, b, 1, mode), x.reshape(1, 1, 4), np.ones((1, 1, 2), np.float32))
+    got = run_eagerly_and_as_job(lambda a, b: nn.conv1d(a, b, 1, mode), x.reshape(1, 1, 4),
+                                 np.ones((1, 1, 2), np.float32))
     assert got.ravel().tolist() == want
     deep, kernel = x.reshape(1, 1, 4, 1, 1), np.ones((1, 1, 2, 1, 1), np.float32)
-    assert run_eagerly_and_as_job(lambda a, b: nn.conv3d(a, b, 1, mode), deep, kernel).ravel().tolist() == want
+    assert (run_eagerly_and_as_job(lambda a, b: nn.conv3d(a, b, 1, mode), deep, kernel).ravel().tolist()
+            == want)
 
 
 def test_a_gradient_of_a_gradient_of_conv3d():
@@ -213,10 +221,12 @@ def test_transposed_convolution_equals_pytorchs(k, stride, dilation, extra, grou
 def test_the_output_shape_may_be_left_out():
     x, w = f32(1, 2, 3, 4), f32(2, 5, 3, 3, seed=1)
     assert run_eagerly_and_as_job(lambda a, b: nn.conv2d_transpose(a, b, None, 2), x, w).shape == (1, 5, 7, 9)
-    assert run_eagerly_and_as_job(lambda a, b: nn.conv2d_transpose(a, b, None, [2, 3], "same"), x, w).shape == (1, 5, 6, 12)
-    assert run_eagerly_and_as_job(lambda a, b: nn.conv2d_transpose(a, b, None, 2, [0, 0, 1, 1]), x, w).shape == (1, 5, 5, 7)
-    assert run_eagerly_and_as_job(lambda a, b: nn.conv2d_transpose(a, b, None, 2, data_format="nhwc"), last(x),
-                                  last(w)).shape == (1, 7, 9, 5)
+    assert (run_eagerly_and_as_job(lambda a, b: nn.conv2d_transpose(a, b, None, [2, 3], "same"), x, w).shape
+            == (1, 5, 6, 12))
+    assert (run_eagerly_and_as_job(lambda a, b: nn.conv2d_transpose(a, b, None, 2, [0, 0, 1, 1]), x, w).shape
+            == (1, 5, 5, 7))
+    assert run_eagerly_and_as_job(lambda a, b: nn.conv2d_transpose(a, b, None, 2, data_format="nhwc"),
+                                  last(x), last(w)).shape == (1, 7, 9, 5)
 
 
 def test_same_of_the_transposed_convolution_cuts_at_the_bottom_right():

@@ -66,10 +66,14 @@ def test_gather_refuses():
 
 def test_vectors_of_oneflow():
     x = np.arange(1, 10, dtype=np.float32).reshape(3, 3)
-    at = lambda *rows: np.array(rows, np.int32)
+
+    def at(*rows):
+        return np.array(rows, np.int32)
+
     np.testing.assert_array_equal(run_checked_job(flow.gather_nd, x, at([0], [2])), [[1, 2, 3], [7, 8, 9]])
     np.testing.assert_array_equal(run_checked_job(flow.gather_nd, x, at([0, 2], [2, 1])), [3, 8])
-    got = run_checked_job(lambda i, u: flow.scatter_nd(i, u, [8]), at([1], [6], [4]), np.float32([10.2, 5.1, 12.7]))
+    got = run_checked_job(lambda i, u: flow.scatter_nd(i, u, [8]), at([1], [6], [4]),
+                          np.float32([10.2, 5.1, 12.7]))
     np.testing.assert_array_equal(got, np.float32([0, 10.2, 0, 0, 12.7, 0, 5.1, 0]))
     rows, u = np.tile(np.float32([1, 2, 3]), (5, 1)), np.float32([[1, 1, 1], [2, 2, 2], [3, 3, 3]])
     got = run_checked_job(flow.tensor_scatter_nd_update, rows, at([0], [4], [2]), u)
@@ -90,10 +94,11 @@ def test_scatter_undoes_gather(data):
     np.testing.assert_array_equal(part, x[at])
     want = np.zeros_like(x)
     np.add.at(want, at, part)
-    np.testing.assert_allclose(run_checked_job(lambda i, u: flow.scatter_nd(i, u, shape), i, part), want, rtol=1e-5,
-                               atol=1e-6)
+    np.testing.assert_allclose(run_checked_job(lambda i, u: flow.scatter_nd(i, u, shape), i, part), want,
+                               rtol=1e-5, atol=1e-6)
     np.testing.assert_array_equal(run_checked_job(flow.tensor_scatter_nd_update, x, i, part), x)
-    np.testing.assert_allclose(run_checked_job(flow.tensor_scatter_nd_add, x, i, part), x + want, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(run_checked_job(flow.tensor_scatter_nd_add, x, i, part), x + want, rtol=1e-5,
+                               atol=1e-6)
 
 
 def test_only_the_last_update_of_an_index_has_a_gradient():
@@ -240,7 +245,8 @@ def test_sort_is_stable_both_ways(data):
 def test_nan_is_the_largest():
     x = np.float32([2, np.nan, -1, np.inf, np.nan])
     np.testing.assert_array_equal(run_checked_job(lambda a: flow.argsort(a, axis=-1), x), [2, 0, 3, 1, 4])
-    np.testing.assert_array_equal(run_checked_job(lambda a: flow.argsort(a, direction="DESCENDING"), x), [1, 4, 3, 0, 2])
+    np.testing.assert_array_equal(run_checked_job(lambda a: flow.argsort(a, direction="DESCENDING"), x),
+                                  [1, 4, 3, 0, 2])
     np.testing.assert_array_equal(run_checked_job(lambda a: flow.math.top_k(a, k=3), x), [1, 4, 3])
 
 
@@ -270,9 +276,11 @@ def test_in_top_k():
     got = run_checked_job(lambda t, p: flow.math.in_top_k(t, p, 1), targets, scores)
     assert got.dtype == np.int8
     np.testing.assert_array_equal(got, [1, 0])
-    np.testing.assert_array_equal(run_checked_job(lambda t, p: flow.in_top_k(t, p, 2), targets, scores), [1, 1])
+    np.testing.assert_array_equal(run_checked_job(lambda t, p: flow.in_top_k(t, p, 2), targets, scores),
+                                  [1, 1])
     ties = np.float32([[1, 1, 1, 0], [np.nan, 5, 1, 0]])
-    np.testing.assert_array_equal(run_checked_job(lambda t, p: flow.in_top_k(t, p, 1), np.array([2, 1]), ties), [1, 0])
+    np.testing.assert_array_equal(run_checked_job(lambda t, p: flow.in_top_k(t, p, 1), np.array([2, 1]),
+                                                  ties), [1, 0])
     with refused(ValueError, "targets (n,)"):
         flow.in_top_k(flow.tensor(scores), flow.tensor(targets), 1)
     with refused(RuntimeError, "out of range: 4"):
@@ -287,4 +295,5 @@ def test_scatter_and_sort_agree_with_pytorch():
     t = torch.tensor(x, requires_grad=True)
     weighted(torch.tensor(weights), torch.gather(t, 1, torch.tensor(i))).backward()
     np.testing.assert_allclose(g, t.grad.numpy(), rtol=1e-5, atol=1e-6)
-    np.testing.assert_array_equal(run_checked_job(lambda a: flow.math.top_k(a, k=4), x), torch.topk(t, 4)[1].numpy())
+    np.testing.assert_array_equal(run_checked_job(lambda a: flow.math.top_k(a, k=4), x),
+                                  torch.topk(t, 4)[1].numpy())

@@ -67,9 +67,9 @@ def test_sparse_cross_entropy():
 
 def test_the_distributed_loss_equals_the_local_one():
     logits, labels = f32(4, 5), np.array([1, 0, 4, 2])
-    np.testing.assert_array_equal(run_checked_job(nn.distributed_sparse_softmax_cross_entropy_with_logits, labels,
-                                                  logits),
-                                  run_checked_job(nn.sparse_softmax_cross_entropy_with_logits, labels, logits))
+    np.testing.assert_array_equal(
+        run_checked_job(nn.distributed_sparse_softmax_cross_entropy_with_logits, labels, logits),
+        run_checked_job(nn.sparse_softmax_cross_entropy_with_logits, labels, logits))
 
 
 # --- against PyTorch, gradients included
@@ -91,7 +91,10 @@ def assert_same_as_torch(f, g, *arrays, learn=None, rtol=2e-5):
         np.testing.assert_allclose(mine, ts[i].grad.numpy(), rtol=1e-4, atol=2e-6)
 
 
-A, B, C, WEIGHT = f32(4, 3), f32(4, 3, seed=1), f32(4, 3, seed=2), unit(4, 3, seed=3)
+A = f32(4, 3)
+B = f32(4, 3, seed=1)
+C = f32(4, 3, seed=2)
+WEIGHT = unit(4, 3, seed=3)
 ZEROS_AND_ONES = (f32(4, 3, seed=4) > 0).astype(np.float32)
 
 
@@ -103,10 +106,11 @@ def test_losses_agree_with_pytorch(reduction):
     r = dict(reduction=reduction)
     assert_same_as_torch(lambda a, b: nn.L1Loss(a, b, **r), lambda a, b: F.l1_loss(a, b, **r), A, B)
     assert_same_as_torch(lambda a, b: nn.MSELoss(a, b, **r), lambda a, b: F.mse_loss(a, b, **r), A, B)
-    assert_same_as_torch(lambda p, t, w: nn.BCELoss(p, t, w, **r), lambda p, t, w: F.binary_cross_entropy(p, t, w, **r),
-                         unit(4, 3), ZEROS_AND_ONES, WEIGHT, learn=[0])
-    assert_same_as_torch(lambda p, t: nn.BCELoss(p, t, **r), lambda p, t: F.binary_cross_entropy(p, t, **r), unit(4, 3),
+    assert_same_as_torch(lambda p, t, w: nn.BCELoss(p, t, w, **r),
+                         lambda p, t, w: F.binary_cross_entropy(p, t, w, **r), unit(4, 3), ZEROS_AND_ONES,
                          WEIGHT, learn=[0])
+    assert_same_as_torch(lambda p, t: nn.BCELoss(p, t, **r), lambda p, t: F.binary_cross_entropy(p, t, **r),
+                         unit(4, 3), WEIGHT, learn=[0])
     assert_same_as_torch(lambda x, t, w, v: nn.BCEWithLogitsLoss(x, t, w, v, **r),
                          lambda x, t, w, v: F.binary_cross_entropy_with_logits(x, t, w, pos_weight=v, **r),
                          A * 40, WEIGHT, unit(4, 3), unit(3), learn=[0])
@@ -116,7 +120,8 @@ def test_losses_agree_with_pytorch(reduction):
         assert_same_as_torch(lambda x, t, log=log_target: nn.KLDivLoss(x, t, log, **r),
                              lambda x, t, log=log_target: F.kl_div(x, t, log_target=log, **r), A, WEIGHT)
     assert_same_as_torch(lambda a, b, t: nn.MarginRankingLoss(a, b, t, 0.3, **r),
-                         lambda a, b, t: F.margin_ranking_loss(a, b, t, margin=0.3, **r), A, B, ZEROS_AND_ONES * 2 - 1,
+                         lambda a, b, t: F.margin_ranking_loss(a, b, t, margin=0.3, **r), A, B,
+                         ZEROS_AND_ONES * 2 - 1,
                          learn=[0, 1])
 
 
@@ -145,9 +150,12 @@ def test_edge_cases_of_losses():
     np.testing.assert_array_equal(run_checked_job(lambda a, b: nn.BCELoss(a, b, reduction="none"), p, t),
                                   [[0, 0, np.inf, np.inf]])
     x = np.float32([[1e4, -1e4, 1e4, -1e4]])
-    np.testing.assert_array_equal(run_checked_job(lambda a, b: nn.BCEWithLogitsLoss(a, b, reduction="none"), x, t),
-                                  [[1e4, 1e4, 0, 0]])
-    near = lambda p: lambda a, b, c: nn.TripletMarginLoss(a, b, c, p=p, reduction="none")
+    np.testing.assert_array_equal(run_checked_job(lambda a, b: nn.BCEWithLogitsLoss(a, b, reduction="none"),
+                                                  x, t), [[1e4, 1e4, 0, 0]])
+
+    def near(p):
+        return lambda a, b, c: nn.TripletMarginLoss(a, b, c, p=p, reduction="none")
+
     want = np.maximum(np.abs(A - B + 1e-6).max(1) - np.abs(A - C + 1e-6).max(1) + 1, 0)
     np.testing.assert_allclose(run_checked_job(near(float("inf")), A, B, C), want, rtol=1e-5)
     # OneFlow 0.4 rounds: nan for targets below -1.5
@@ -167,7 +175,10 @@ def margins(x, labels, m1, m2, m3):
 @pytest.mark.parametrize("dtype", [np.int32, np.int64])
 def test_combined_margin_loss(m, dtype):
     x, labels = (unit(5, 4) * 2 - 1).astype(np.float32), np.array([0, 3, 1, 1, 2], dtype)
-    f = lambda a, i: flow.combined_margin_loss(a, i, *m)
+
+    def f(a, i):
+        return flow.combined_margin_loss(a, i, *m)
+
     np.testing.assert_allclose(run_checked_job(f, x, labels), margins(x, labels, *m), rtol=1e-5, atol=1e-6)
     weights, (g,) = gradients(f, x, labels)
     h = 1e-6
@@ -193,7 +204,8 @@ LABELS, FIVE, THREE = np.int32([[1, 2, 2], [1, 2, 2]]), np.int32([5, 5]), np.int
 
 
 def test_ctc_vector_of_oneflow():
-    got = run_checked_job(lambda *a: flow.ctc_loss(*a, blank=0, reduction="none"), LOG_PROBS, LABELS, FIVE, THREE)
+    got = run_checked_job(lambda *a: flow.ctc_loss(*a, blank=0, reduction="none"), LOG_PROBS, LABELS, FIVE,
+                          THREE)
     np.testing.assert_allclose(got, [3.918017, 2.907672], rtol=1e-6)
     got = run_checked_job(flow.ctc_loss, LOG_PROBS, LABELS, FIVE, THREE)
     np.testing.assert_allclose(got, [(3.918017 + 2.907672) / 6], rtol=1e-6)
@@ -215,7 +227,10 @@ def paths(log_probs, labels, blank):
 @given(st.data())
 def test_ctc_is_the_sum_over_all_alignments(data):
     rng = np.random.default_rng(data.draw(st.integers(0, 999)))
-    steps, batch, longest, blank = rng.integers(1, 6), 3, rng.integers(1, 4), int(rng.integers(0, 3))
+    steps = rng.integers(1, 6)
+    batch = 3
+    longest = rng.integers(1, 4)
+    blank = int(rng.integers(0, 3))
     x = rng.standard_normal((steps, batch, 3)).astype(np.float32)
     targets = rng.choice([k for k in range(3) if k != blank],
                          (batch, longest)).astype(data.draw(st.sampled_from([
@@ -223,10 +238,11 @@ def test_ctc_is_the_sum_over_all_alignments(data):
     lengths, counts = rng.integers(0, steps + 1, batch), rng.integers(0, longest + 1, batch)
     want = np.array([paths(x[:n, i].astype(np.float64), targets[i, :c], blank)
                      for i, (n, c) in enumerate(zip(lengths, counts))])
-    got = run_checked_job(lambda *a: flow.ctc_loss(*a, blank=blank, reduction="none"), x, targets, lengths, counts)
+    got = run_checked_job(lambda *a: flow.ctc_loss(*a, blank=blank, reduction="none"), x, targets, lengths,
+                          counts)
     np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
-    got = run_checked_job(lambda *a: flow.ctc_loss(*a, blank=blank, reduction="sum", zero_infinity=True), x, targets,
-                          lengths, counts)
+    got = run_checked_job(lambda *a: flow.ctc_loss(*a, blank=blank, reduction="sum", zero_infinity=True), x,
+                          targets, lengths, counts)
     np.testing.assert_allclose(got, [want[np.isfinite(want)].sum()], rtol=1e-5, atol=1e-5)
 
 
@@ -241,14 +257,18 @@ def test_ctc_agrees_with_pytorch(reduction, dtype):
     targets[:, 1] = targets[:, 0]                                  # repeats need a blank between them
     lengths, counts = np.int32([30, 25, 12, 20]), np.int32([9, 5, 0, 7])
     assert_same_as_torch(lambda x, t, n, c: flow.ctc_loss(nn.logsoftmax(x), t, n, c, reduction=reduction),
-                         lambda x, t, n, c: F.ctc_loss(x.log_softmax(2), t.long(), n.long(), c.long(), reduction=reduction),
+                         lambda x, t, n, c: F.ctc_loss(x.log_softmax(2), t.long(), n.long(), c.long(),
+                                                       reduction=reduction),
                          x, targets, lengths, counts)
 
 
 def test_ctc_without_an_alignment():
     x = f32(2, 3, 4)
     args = np.int32([[1, 1], [1, 2], [3, 1]]), np.int32([2, 2, 0]), np.int32([2, 2, 1])
-    f = lambda zero: lambda *a: flow.ctc_loss(*a, reduction="none", zero_infinity=zero)
+
+    def f(zero):
+        return lambda *a: flow.ctc_loss(*a, reduction="none", zero_infinity=zero)
+
     assert np.isinf(run_checked_job(f(False), x, *args)).tolist() == [True, False, True]
     assert (run_checked_job(f(True), x, *args) == 0).tolist() == [True, False, True]
     for zero in (False, True):

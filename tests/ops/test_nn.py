@@ -41,14 +41,21 @@ def windows(a, k, stride, before, after, fill, dilation=1):
     (3, 2, [[0, 0], [0, 0], [1, 0], [1, 0]], [[14, 30], [57, 99]]), (3, 1, (0, 0, [0, 0], 0),
                                                                      [[54, 63], [90, 99]])])
 def test_conv_vectors(k, stride, padding, want):
-    conv = lambda a, w: nn.conv2d(a, w, stride, padding)
+    def conv(a, w):
+        return nn.conv2d(a, w, stride, padding)
+
     np.testing.assert_array_equal(run(conv, SQUARE, np.ones((1, 1, k, k), np.float32))[0, 0], want)
 
 
 def test_the_odd_pixel_of_same_is_at_the_top_left():
-    conv = lambda a, w: nn.conv2d(a, w, 1, "SAME")
+    def conv(a, w):
+        return nn.conv2d(a, w, 1, "SAME")
+
     assert run(conv, SQUARE, np.ones((1, 1, 2, 2), np.float32))[0, 0, 0].tolist() == [1, 3, 5, 7]
-    compat = lambda a, w: nn.compat_conv2d(a, w, 1, "SAME")
+
+    def compat(a, w):
+        return nn.compat_conv2d(a, w, 1, "SAME")
+
     assert run(compat, SQUARE, np.ones((1, 1, 2, 2), np.float32))[0, 0, 0].tolist() == [14, 18, 22, 12]
 
 

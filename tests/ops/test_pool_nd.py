@@ -32,7 +32,10 @@ def poolings(draw):
     every axis.
     """
     axes = draw(st.sampled_from([1, 3]))
-    each = lambda lo, hi: tuple(draw(st.lists(st.integers(lo, hi), min_size=axes, max_size=axes)))
+
+    def each(lo, hi):
+        return tuple(draw(st.lists(st.integers(lo, hi), min_size=axes, max_size=axes)))
+
     sizes, ksize, strides = each(1, 6), each(1, 3), each(1, 3)
     mode = draw(st.sampled_from(["VALID", "SAME", "SAME_UPPER", "explicit"]))
     if mode == "explicit":
@@ -125,7 +128,8 @@ def test_vectors():
         assert run_both_ways(lambda t, f=f, m=mode: f(t, 2, 2, m), x).ravel().tolist() == want
     cube = np.ones((1, 1, 3, 3, 3), np.float32)
     np.testing.assert_allclose(run_both_ways(lambda t: nn.avg_pool3d(t, 3, 1, "SAME"), cube), cube, rtol=1e-6)
-    assert run_both_ways(lambda t: nn.max_pool3d(t - 100, 3, 1, "SAME"), cube).max() == -99, "padding never wins"
+    assert run_both_ways(lambda t: nn.max_pool3d(t - 100, 3, 1, "SAME"),
+                         cube).max() == -99, "padding never wins"
 
 
 def test_nan_counts_as_the_largest():
@@ -140,7 +144,8 @@ def test_ceil_mode_counts_padding_only_if_explicit():
     zero = [0] * 5
     assert run_both_ways(lambda t: nn.max_pool3d(t, 2, 2, zero, ceil_mode=True), x).shape == (1, 2, 2, 2, 2)
     assert run_both_ways(lambda t: nn.max_pool3d(t, 2, 2, zero), x).shape == (1, 2, 1, 1, 1)
-    assert run_both_ways(lambda t: nn.max_pool3d(t, 2, 2, "VALID", ceil_mode=True), x).shape == (1, 2, 1, 1, 1)
+    assert (run_both_ways(lambda t: nn.max_pool3d(t, 2, 2, "VALID", ceil_mode=True), x).shape
+            == (1, 2, 1, 1, 1))
 
 
 @pytest.mark.parametrize("key", POOL)

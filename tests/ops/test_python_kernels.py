@@ -216,7 +216,10 @@ def test_a_job_inside_its_own_kernel():
 
 def test_kernels_of_two_jobs_that_call_each_other():
     """Called from two threads, they raise instead of deadlocking."""
-    tasks, wrong, met, gate = {}, [], set(), threading.Barrier(2, timeout=HANGS)
+    tasks = {}
+    wrong = []
+    met = set()
+    gate = threading.Barrier(2, timeout=HANGS)
 
     def calling(name, other):
         @flow.custom_op(name)

@@ -34,7 +34,8 @@ def run_optimizer(make, steps=5, shape=(4, 3)):
 # --------------------------------------------------------------------------------------------------------
 
 def test_dampening_holds_from_the_first_step():
-    got, grads, w = run_optimizer(lambda p: optim.SGD(p, lr=0.1, momentum=0.9, dampening=0.3, weight_decay=0.2))
+    got, grads, w = run_optimizer(lambda p: optim.SGD(p, lr=0.1, momentum=0.9, dampening=0.3,
+                                                      weight_decay=0.2))
     b = np.zeros_like(w)
     for g in grads:
         b = 0.9 * b + 0.7 * (g + 0.2 * w)
@@ -69,8 +70,8 @@ def test_adam_without_bias_correction(amsgrad):
 @pytest.mark.parametrize("adam_w_mode", [True, False])
 @pytest.mark.parametrize("correct", [True, False])
 def test_lamb(adam_w_mode, correct):
-    got, grads, w = run_optimizer(lambda p: optim.LAMB(p, lr=0.1, betas=(0.6, 0.7), eps=1e-3, weight_decay=0.2,
-                                                       adam_w_mode=adam_w_mode, do_bias_correction=correct))
+    got, grads, w = run_optimizer(lambda p: optim.LAMB(p, lr=0.1, betas=(
+        0.6, 0.7), eps=1e-3, weight_decay=0.2, adam_w_mode=adam_w_mode, do_bias_correction=correct))
     m, v = np.zeros_like(w), np.zeros_like(w)
     for t, g in enumerate(grads, 1):
         g = g if adam_w_mode else g + 0.2 * w

@@ -48,7 +48,12 @@ def triangle(n, up, down):
 
 
 still = {"cycle_momentum": False}
-half = lambda o: L.ExponentialLR(o, 0.5)
+
+
+def half(o):
+    return L.ExponentialLR(o, 0.5)
+
+
 # name: (schedule, its rate at step n for a group with base rate b)
 FORMULAS = {
     "StepLR": (lambda o: L.StepLR(o, 7, 0.3), lambda b, n: b * 0.3 ** (n // 7)),
@@ -208,8 +213,11 @@ class Plateau:
     """Reference for ReduceLROnPlateau, computed from the history of the metric."""
 
     def __init__(self, better, factor, patience, cooldown, low):
-        self.better, self.factor, self.patience, self.cooldown, self.low = (better, factor, patience,
-                                                                            cooldown, low)
+        self.better = better
+        self.factor = factor
+        self.patience = patience
+        self.cooldown = cooldown
+        self.low = low
         self.best, self.bad, self.rest = None, 0, 0
 
     def rate(self, lr, value):

@@ -148,7 +148,8 @@ def main() -> None:
     for dtype in TYPES:
         for n in (2**60, 2**61, 2**62, 2**62 + 4, 2**63 - 1):
             for k in (1, 2, 4, 8):
-                assert_result_or_flow_error(f"zeros({n} / {k}, dtype={dtype})", partial(flow.zeros, dtype=dtype), n // k)
+                assert_result_or_flow_error(f"zeros({n} / {k}, dtype={dtype})",
+                                            partial(flow.zeros, dtype=dtype), n // k)
     np.testing.assert_array_equal((flow.ones(3) + 1).numpy(), [2, 2, 2])          # the session continues
     print("all", len(CALLS))
 

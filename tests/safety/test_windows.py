@@ -46,7 +46,10 @@ def test_convolutions_with_large_strides_and_dilations(data):
     x, w, dy = (draw_floats(rng, n, 4, *hw), draw_floats(rng, 6, 4 // groups, *kernel),
                 draw_floats(rng, n, 6, *[max(o, 1) for o in out]))
     attrs["groups"] = groups
-    last = lambda a: np.ascontiguousarray(a.transpose(0, 2, 3, 1))
+
+    def last(a):
+        return np.ascontiguousarray(a.transpose(0, 2, 3, 1))
+
     compare("conv2d", [x, w], **attrs)
     compare("conv2d_input_grad", [dy, w], hw=tuple(hw), **attrs)
     compare("conv2d_weight_grad", [dy, x], kernel=tuple(kernel), **attrs)

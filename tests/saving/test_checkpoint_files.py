@@ -193,7 +193,8 @@ def test_a_file_of_the_wrong_size_is_named_with_both_sizes(tmp_path_factory, siz
     path = tmp_path_factory.mktemp("w")
     (path / "meta").write_text(FLOAT_META, encoding="utf-8")
     (path / "out").write_bytes(bytes(size))
-    with raises_file_error(str(path / "out"), "24 bytes", f"{size} bytes", "too short" if size < 24 else "too long"):
+    with raises_file_error(str(path / "out"), "24 bytes", f"{size} bytes",
+                           "too short" if size < 24 else "too long"):
         cf.read(path)
 
 

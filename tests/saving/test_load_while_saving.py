@@ -27,7 +27,11 @@ class Between:
     """Context manager that calls `act` just before the `when`-th file is opened, counted from 0."""
 
     def __init__(self, monkeypatch, act, when):
-        self.patch, self.act, self.when, self.opened, self.busy = monkeypatch, act, when, 0, True
+        self.patch = monkeypatch
+        self.act = act
+        self.when = when
+        self.opened = 0
+        self.busy = True
 
     def __enter__(self):
         for module, name in ((builtins, "open"), (io, "open"), (os, "open")):

@@ -119,8 +119,11 @@ def points(d):
     here = None
     for letter, numbers in PATHS.findall(d):
         places = [tuple(map(float, p.split(","))) for p in numbers.split()]
-        a, b, c, e = ((here, *places) if letter == "C" else (here or places[0], here or places[0], places[0],
-                                                             places[0]))
+        if letter == "C":
+            a, (b, c, e) = here, places
+        else:
+            a = b = here or places[0]
+            c = e = places[0]
         for t in (0, 0.25, 0.5, 0.75, 1):
             u = 1 - t
             yield tuple(u ** 3 * p + 3 * u * u * t * q + 3 * u * t * t * r + t ** 3 * s

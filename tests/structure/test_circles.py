@@ -56,7 +56,10 @@ def course_graph() -> dict[str, set[str]]:
 
 def circles(edges: dict[str, set[str]]) -> list[list[str]]:
     """Return the strongly connected components with more than one node (Tarjan's algorithm)."""
-    number, low, stack, found = {}, {}, [], []
+    number = {}
+    low = {}
+    stack = []
+    found = []
 
     def visit(v: str) -> None:
         number[v] = low[v] = len(number)

@@ -68,7 +68,7 @@ def test_every_module_of_core_can_be_imported_alone(alone):
 
 @pytest.mark.parametrize("what", few(["laws", "course"], lambda what: what == "course"))
 def test_tests_of_core_pass_alone(alone, what):
-    said = run_in_folder(alone, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-c", os.devnull, "--rootdir",
-                         ".", what)
+    said = run_in_folder(alone, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-c", os.devnull,
+                         "--rootdir", ".", what)
     assert said.returncode == 0, said.stdout[-3000:] + said.stderr[-1000:]
     assert "passed" in said.stdout or "[100%]" in said.stdout

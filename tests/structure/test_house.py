@@ -206,8 +206,10 @@ def test_folders_do_not_import_each_other_in_a_circle():
     assert circles({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}}) == {"a", "b", "c"}
 
 
-STILL_UP = [("vision/datasets/mnist.py", "flowedu.oneflow04.data.mnist"),           # the packed subset in the wheel
-            ("vision/transforms/resample.py", "flowedu.oneflow04.image.resample")]   # chapter 7 names this file
+# the packed subset in the wheel
+STILL_UP = [("vision/datasets/mnist.py", "flowedu.oneflow04.data.mnist"),
+            # chapter 7 names this file
+            ("vision/transforms/resample.py", "flowedu.oneflow04.image.resample")]
 
 
 @pytest.mark.parametrize("folder", ["core", "ops", "tensor", "autograd", "nn", "optim", "utils", "cuda",

@@ -199,7 +199,10 @@ def test_an_unsupported_option_is_refused(name):
 def test_deprecated_reduction_arguments():
     a, p, n = (flow.tensor(np.random.default_rng(i).standard_normal((4, 3)).astype(np.float32))
                for i in range(3))
-    loss = lambda **o: F.triplet_margin_loss(a, p, n, **o).numpy()
+
+    def loss(**o):
+        return F.triplet_margin_loss(a, p, n, **o).numpy()
+
     np.testing.assert_array_equal(loss(reduce=False, size_average=False), loss(reduction="none"))
     np.testing.assert_array_equal(loss(size_average=False), loss(reduction="sum"))
     np.testing.assert_array_equal(loss(reduce=True, reduction="sum"), loss(reduction="mean"))

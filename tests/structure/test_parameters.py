@@ -85,7 +85,8 @@ def test_internal_functions_have_few_parameters():
     public = _public()
     found = [f for p in _files() for f in too_many(p.relative_to(ROOT).as_posix(),
                                                    p.read_text(encoding="utf-8"), public)]
-    assert not [f for f in found if f not in ALLOWED and (f[0], None) not in ALLOWED], "give them a struct or an object"
+    assert not [f for f in found if f not in ALLOWED
+                and (f[0], None) not in ALLOWED], "give them a struct or an object"
     used = {*found, *((path, None) for path, _ in found)}
     assert not [a for a in ALLOWED if a not in used], "no longer needed in ALLOWED"
 

@@ -72,8 +72,9 @@ def test_a_later_kernel_replaces_one_with_the_same_name(monkeypatch):
 def compared(source: str) -> list[int]:
     """Return the lines that compare the name of an op. Unlike in `op is relu`, a typo would go unnoticed."""
     def is_name(e) -> bool:
-        return isinstance(e, ast.Attribute) and e.attr == "name" and isinstance(e.value, (ast.Attribute, ast.Name)) and (
-            e.value.attr if isinstance(e.value, ast.Attribute) else e.value.id) in ("op", "_op")
+        return (isinstance(e, ast.Attribute) and e.attr == "name"
+                and isinstance(e.value, (ast.Attribute, ast.Name))
+                and (e.value.attr if isinstance(e.value, ast.Attribute) else e.value.id) in ("op", "_op"))
 
     return [e.lineno for e in ast.walk(ast.parse(source)) if isinstance(e, ast.Compare)
             and any(map(is_name, [e.left, *e.comparators]))]

@@ -80,7 +80,8 @@ PROBED = {*SWITCHES.values(),
           "prefetch",                                        # test_prefetch.py
           "default_initialize_with_snapshot_path",           # test_checkpoints.py
           "train.num_gradient_accumulation_steps",           # test_accumulation.py
-          "train.primary_lr", "train.secondary_lr", "train.model_update_conf",      # test_legacy_optimizers.py
+          # test_legacy_optimizers.py
+          "train.primary_lr", "train.secondary_lr", "train.model_update_conf",
           "train.loss_scale_factor",                         # test_loss_scale.py
           "enable_debug_mode"}                               # test_config.py
 
@@ -106,14 +107,16 @@ def test_a_setting_that_would_change_results_is_refused(name):
     with refused(NotImplementedError, name, setting.says, setting.fix):
         reach(config, name)(value(setting))
     assert name not in config.values
-    assert not collect_option_warnings(lambda: reach(config, name)(setting.neutral)), "what happens anyway may be asked for"
+    assert not collect_option_warnings(
+        lambda: reach(config, name)(setting.neutral)), "what happens anyway may be asked for"
 
 
 @pytest.mark.parametrize("table, name", [(t, n) for t, settings in (("job", JOB), ("session", SESSION))
                                          for n, s in settings.items() if s.does == WARNS])
 def test_a_setting_without_effect_warns_once(table, name):
     owner, setting = (flow.function_config(), JOB[name]) if table == "job" else (flow.config, SESSION[name])
-    warned = collect_option_warnings(lambda: (reach(owner, name)(value(setting)), reach(owner, name)(value(setting))))
+    warned = collect_option_warnings(lambda: (reach(owner, name)(value(setting)),
+                                              reach(owner, name)(value(setting))))
     assert len(warned) == 1 and name in str(warned[0].message) and setting.says in str(warned[0].message)
     assert warned[0].filename == __file__, "it points at the user's line"
 
@@ -187,8 +190,8 @@ def test_every_graph_setting_has_a_kind():
 
 @pytest.mark.parametrize("name", GRAPH_SWITCHES)
 def test_a_graph_switch_changes_the_plan_but_not_the_results(name):
-    calls, memory, results = train_with_settings(**({"disable_pass": ("update",)} if name == "enable_multi_tensor_update"
-                                                    else {}))
+    calls, memory, results = train_with_settings(**({"disable_pass": ("update",)}
+                                                    if name == "enable_multi_tensor_update" else {}))
     fewer = {name: (False,)} | ({"disable_pass": ("update",)} if name == "enable_multi_tensor_update" else {})
     others, more, same = train_with_settings(**fewer)
     assert len(others) >= len(calls) and others != calls if GRAPH_SWITCHES[name] == "calls" else more > memory

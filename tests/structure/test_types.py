@@ -30,7 +30,8 @@ def test_arguments_are_counted():
 def test_the_share_of_typed_arguments_does_not_fall(folder):
     counts = [count_arguments(p.read_text(encoding="utf-8")) for p in (ROOT / folder).rglob("*.py")]
     share = 100 * sum(typed for typed, _ in counts) / sum(total for _, total in counts)
-    assert FLOORS[folder] <= share < FLOORS[folder] + 3, f"{share:.1f} %: annotate arguments, or raise the floor"
+    assert (FLOORS[folder] <= share < FLOORS[folder]
+            + 3), f"{share:.1f} %: annotate arguments, or raise the floor"
 
 
 def test_few_errors_of_mypy_are_ignored_and_each_by_its_code():

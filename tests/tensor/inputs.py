@@ -7,7 +7,10 @@ def make_input_arrays() -> dict[str, np.ndarray]:
     derivative jumps.
     """
     rng = np.random.default_rng(7)
-    f = lambda *shape: np.round(rng.standard_normal(shape) * 1.3, 3) + 0.0004
+
+    def f(*shape):
+        return np.round(rng.standard_normal(shape) * 1.3, 3) + 0.0004
+
     a = {"a": f(3, 4), "b": f(3, 4), "c": f(4), "v": f(5), "v3": f(3), "B": f(2, 3, 4), "C": f(2, 4, 5),
          "D": f(4, 1, 3, 4),
          "E": f(2, 3, 5), "L2": f(2, 5), "B4": f(1, 2, 3, 4).transpose(1, 0, 2, 3), "sq": f(4, 4),

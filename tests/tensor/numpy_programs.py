@@ -46,7 +46,10 @@ def plain(x):
     return x.a if isinstance(x, Array) else x
 
 
-sigmoid = lambda a: 1 / (1 + np.exp(-a))
+def sigmoid(a):
+    return 1 / (1 + np.exp(-a))
+
+
 VALUES = {"add": lambda a, b: a + b, "sub": lambda a, b: a - b, "mul": lambda a, b: a * b,
           "div": lambda a, b: a / b,
           "neg": np.negative, "zero": lambda a: 0 * a, "fill": lambda a, v: 0 * a + v, "exp": np.exp,

@@ -50,7 +50,8 @@ def test_values_and_gradients(case):
 
 @pytest.mark.parametrize("case", CREATION + CASTS)
 def test_creation_and_conversion(case):
-    got, want = evaluate_line(case, flow, variables(case, flow, False)), evaluate_line(case, torch, variables(case, torch, False))
+    got, want = (evaluate_line(case, flow, variables(case, flow, False)),
+                 evaluate_line(case, torch, variables(case, torch, False)))
     assert_same_as_torch(got, want)
 
 

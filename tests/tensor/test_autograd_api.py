@@ -76,7 +76,8 @@ def test_grad():
     with pytest.raises(GradientError, match="appears to not have been used in the graph"):
         flow.autograd.grad(y, [a, c], retain_graph=True)
     assert to_lists(*flow.autograd.grad(y, [c, a], retain_graph=True, allow_unused=True)) == [None, [3, 4]]
-    assert to_lists(*flow.autograd.grad(y, [c, a], retain_graph=True, materialize_grads=True)) == [[0], [3, 4]]
+    assert (to_lists(*flow.autograd.grad(y, [c, a], retain_graph=True, materialize_grads=True))
+            == [[0], [3, 4]])
     with pytest.raises(GradientError, match="does not require grad"):
         flow.autograd.grad(y, flow.tensor([1.0]))
     with pytest.raises(UnsupportedError):
@@ -412,9 +413,15 @@ def test_functional():
     A = flow.autograd.functional
     m = np.arange(6.0).reshape(2, 3)
     x = leaf(1.0, 2.0, 3.0)
-    f = lambda x: flow.tensor(m) @ (x * x)
+
+    def f(x):
+        return flow.tensor(m) @ (x * x)
+
     np.testing.assert_allclose(A.jacobian(f, x).numpy(), m * 2 * np.array([1, 2, 3]))
-    g = lambda x, y: ((x * x).sum() * y).sum()
+
+    def g(x, y):
+        return ((x * x).sum() * y).sum()
+
     h = A.hessian(g, (x, leaf(2.0)))
     np.testing.assert_allclose(h[0][0].numpy(), 4 * np.eye(3))
     np.testing.assert_allclose(h[0][1].numpy()[:, 0], [2, 4, 6])

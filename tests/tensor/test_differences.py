@@ -15,7 +15,9 @@ ROWS = [[cell.strip() for cell in line.strip().strip("|").split(" | ")]
 
 
 def assert_code_returns_or_raises(module, code, said):
-    run = lambda: eval(code.strip("`"), {"m": module, "np": np})
+    def run():
+        return eval(code.strip("`"), {"m": module, "np": np})
+
     if said.startswith("`"):
         assert f"`{run()}`" == said
     else:

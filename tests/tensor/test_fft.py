@@ -42,7 +42,8 @@ def test_transforms_equal_numpys(signal):
     assert_same_spectrum(flow.fft.fft(t, n, axis, norm), to_pairs(np.fft.fft(x, n, axis, norm)))
     if n is not None or x.shape[axis] > 1:
         z = x + 1j * np.random.default_rng(0).standard_normal(x.shape)
-        assert_same_spectrum(flow.fft.irfft(flow.tensor(to_pairs(z)), n, axis, norm), np.fft.irfft(z, n, axis, norm))
+        assert_same_spectrum(flow.fft.irfft(flow.tensor(to_pairs(z)), n, axis, norm),
+                             np.fft.irfft(z, n, axis, norm))
 
 
 @given(signals())

@@ -31,9 +31,9 @@ def cut(*sizes):
 
 
 FILLS = {str(n): fill_floats_with(n) for n in (0.0, 1.0, 0.5, -1.0)}
-CHANGES = {**FILLS, "1e-310": fill_floats_with(1e-310), "-1e-310": fill_floats_with(-1e-310), "one row": cut(1, None),
-           "one column": cut(None, 1), "one element": cut(1, 1), "no row": cut(0, None),
-           "no column": cut(None, 0), "nothing": cut(0, 0)}
+CHANGES = {**FILLS, "1e-310": fill_floats_with(1e-310), "-1e-310": fill_floats_with(-1e-310),
+           "one row": cut(1, None), "one column": cut(None, 1), "one element": cut(1, 1),
+           "no row": cut(0, None), "no column": cut(None, 0), "nothing": cut(0, 0)}
 TEXTS = dict.fromkeys(split(case)[0] for case in EVERY)
 
 # (inputs, text) -> why the slope of a finite result is not finite
@@ -172,7 +172,12 @@ def test_sinc_near_zero():
 def test_the_slope_of_a_determinant_is_the_cofactors(dtype, tol):
     """Regular and singular matrices: rank deficiency one, two, and full."""
     a = np.random.default_rng(0).normal(size=(7, 4, 4))
-    a[1, :, 0], a[2, 2], a[3, 1:3], a[4], a[5], a[6, 3] = a[1, :, 1], 0, 0, 0, 1, a[6, 0] + a[6, 1]
+    a[1, :, 0] = a[1, :, 1]
+    a[2, 2] = 0
+    a[3, 1:3] = 0
+    a[4] = 0
+    a[5] = 1
+    a[6, 3] = a[6, 0] + a[6, 1]
     want = np.empty_like(a)
     for b, i, j in np.ndindex(a.shape):
         want[b, i, j] = (-1) ** (i + j) * np.linalg.det(np.delete(np.delete(a[b], i, 0), j, 1))

@@ -86,7 +86,10 @@ def test_arguments_may_be_named(name):
     if parameters[0].kind is parameters[0].VAR_POSITIONAL:
         return
     names = ["input", "shape"] if name == "reshape" else [p.name for p in parameters[:len(args)]]
-    flat = lambda y: [t.tolist() for t in (y if isinstance(y, tuple) else (y,))]
+
+    def flat(y):
+        return [t.tolist() for t in (y if isinstance(y, tuple) else (y,))]
+
     want = flat(f(*args))
     assert flat(f(**dict(zip(names, args)))) == want
     assert flat(f(args[0], **dict(zip(names[1:], args[1:])))) == want

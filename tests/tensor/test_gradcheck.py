@@ -50,13 +50,15 @@ def test_the_wrong_output_and_input_are_named():
     good, bad = (lambda x: x * x), off_by_one_entry(2, 1)
     with pytest.raises(FlowError, match="output 1 with respect to input 1"):
         gradcheck(lambda x, y: (good(x), good(x).sum() + bad(y)), (require_gradient(X), require_gradient(Y)))
-    assert gradcheck(lambda x, y: (good(x), bad(x.detach()) * 0 + good(y).sum()), (require_gradient(X), require_gradient(Y)))
+    assert gradcheck(lambda x, y: (good(x), bad(x.detach()) * 0 + good(y).sum()),
+                     (require_gradient(X), require_gradient(Y)))
     with pytest.raises(FlowError, match="Jacobian mismatch"):
         gradcheck(lambda x: (x * x).detach(), require_gradient(X))          # a missing gradient is wrong
 
 
 def test_a_large_relative_error_of_small_values_is_detected():
-    scale = lambda factor: (lambda x: x * 1e-4 * factor)
+    def scale(factor):
+        return (lambda x: x * 1e-4 * factor)
 
     class Double(flow.autograd.Function):
         @staticmethod
@@ -90,12 +92,19 @@ def test_second_derivatives():
     with pytest.raises(FlowError, match="Jacobian mismatch"):
         gradgradcheck(Cube.apply, require_gradient(X))
     assert (gradgradcheck(lambda x: x ** 3, require_gradient(X)) and gradgradcheck(lambda x, y: (x * y).sin(),
-                                                                                   (require_gradient(X), require_gradient(Y))))
+                                                                                   (require_gradient(X),
+                                                                                    require_gradient(Y))))
 
 
 # f(x) = M x^2, elementwise g(x, y) = x y^2
-F = lambda x: flow.tensor(M) @ (x * x)
-G = lambda x, y: x * y * y
+def F(x):
+    return flow.tensor(M) @ (x * x)
+
+
+def G(x, y):
+    return x * y * y
+
+
 JF, GX, GY = M * 2 * X, np.diag(Y * Y), np.diag(2 * X * Y)
 
 
@@ -120,7 +129,9 @@ def test_jacobians():
 
 
 def test_hessians():
-    total = lambda x, y: G(x, y).sum()
+    def total(x, y):
+        return G(x, y).sum()
+
     (xx, xy), (yx, yy) = A.hessian(total, (flow.tensor(X), flow.tensor(Y)))
     assert_close_derivative(xx, np.zeros((3, 3)))
     assert_close_derivative(xy, np.diag(2 * Y))

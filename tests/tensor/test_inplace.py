@@ -60,7 +60,10 @@ def test_an_in_place_method_equals_its_out_of_place_function(name, a, args, dtyp
     change.
     """
     a = a.astype(dtype) if a.dtype.kind == "f" else a
-    cast = lambda v: v.astype(dtype) if v.dtype.kind == "f" and name != "masked_fill" else v
+
+    def cast(v):
+        return v.astype(dtype) if v.dtype.kind == "f" and name != "masked_fill" else v
+
     x, given = flow.tensor(a), convert_arrays(lambda v: flow.tensor(cast(v)), args)
     f = m.clamp if name == "clip" else getattr(m, name)
     with np.errstate(all="ignore"):

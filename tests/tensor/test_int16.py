@@ -68,7 +68,8 @@ def test_functions(a, name):
             "relu": lambda a: np.maximum(a, 0),
             "bitwise_not": np.invert, "clone": np.copy, "floor": np.copy}[name]
     with np.errstate(all="ignore"):
-        assert_equal(getattr(flow, name, flow.clone)(flow.from_numpy(change_layout(a))), want(a).astype("int16"))
+        assert_equal(getattr(flow, name, flow.clone)(flow.from_numpy(change_layout(a))),
+                     want(a).astype("int16"))
 
 
 @given(arrays(), st.integers(0, 20))

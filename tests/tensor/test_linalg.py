@@ -31,7 +31,10 @@ def eliminated(a):
     if a.ndim > 2:
         return tuple(map(np.stack, zip(*map(eliminated, a))))
     m, n = a.shape
-    k, u, order, low = min(m, n), a.copy(), list(range(m)), np.zeros((m, m))
+    k = min(m, n)
+    u = a.copy()
+    order = list(range(m))
+    low = np.zeros((m, m))
     for j in range(k):
         best = max(range(j, m), key=lambda i: abs(u[i, j]))
         for x in (u, low):
@@ -183,8 +186,11 @@ def test_the_gradient_is_the_derivative(line):
     for n, x in values.items():
         v = np.random.default_rng(5).standard_normal(x.shape)
         v = (v + v.swapaxes(-1, -2)) / 2 if "hermitian" in line or "cholesky" in line or "eig" in line else v
-        f = lambda h, n=n, v=v: total(line, flow, {**make_inputs(line, flow, True), n: flow.tensor(
-            INPUTS[n] + h * v, requires_grad=True)}).item()
+
+        def f(h, n=n, v=v):
+            return total(line, flow, {**make_inputs(line, flow, True), n: flow.tensor(
+INPUTS[n] + h * v, requires_grad=True)}).item()
+
         h = 1e-4
         slope = (8 * (f(h) - f(-h)) - (f(2 * h) - f(-2 * h))) / (12 * h)
         got = float((x.grad.numpy() * v).sum())

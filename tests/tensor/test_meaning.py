@@ -78,7 +78,10 @@ def test_values_and_gradients(case):
         for x, y in zip(a, b):
             size = y.a.itemsize
             assert all(p == q // size for p, q, n in zip(x.stride(), y.a.strides, y.shape) if n > 1)
-            where = lambda array: array.__array_interface__["data"][0]
+
+            def where(array):
+                return array.__array_interface__["data"][0]
+
             assert x.data_ptr() - ours[first].data_ptr() == where(y.a) - where(theirs[first].a)
             assert x._base is not None or x is ours[first]
     rough = any(isinstance(y, T) and category(y.kind) == 2 and y.kind != "float64" for y in b)
@@ -94,7 +97,8 @@ def test_values_and_gradients(case):
 
 @pytest.mark.parametrize("case", CREATION + CASTS)
 def test_creation_and_conversion(case):
-    got, want = evaluate_line(case, flow, variables(case, flow, False)), evaluate_line(case, m, variables(case, m, False))
+    got, want = (evaluate_line(case, flow, variables(case, flow, False)),
+                 evaluate_line(case, m, variables(case, m, False)))
     if case.startswith(("m.empty", "m.Tensor(0")):         # no elements, or arbitrary ones
         assert got.dtype.name == want.kind and tuple(got.shape) == want.shape
     else:

@@ -195,7 +195,8 @@ def test_where(kind):
         p = plain(v)
         if isinstance(p, int):
             want = [p] * len(elements(kind)) if low <= p <= high else None
-            assert compute_or_none(flow.where, x != x, x, v) == want and compute_or_none(flow.where, x == x, v, x) == want, v
+            assert (compute_or_none(flow.where, x != x, x, v) == want
+                    and compute_or_none(flow.where, x == x, v, x) == want), v
 
 
 # ---- arithmetic: + - * and bit operators wrap, like their results; other operators have no such law
@@ -238,7 +239,8 @@ def test_in_graphs(kind):
                 def build(self, x):
                     return f(x, v)  # noqa: B023
 
-            assert repr(compute_or_none(Graph(), x)) == repr(compute_or_none(f, x, v)), (f, v)         # repr compares NaNs
+            # repr compares NaNs
+            assert repr(compute_or_none(Graph(), x)) == repr(compute_or_none(f, x, v)), (f, v)
 
 
 RECORDS = sorted(n for n, op in REGISTRY.items() if op.elementwise and len(op.inputs) == 2 and not op.attrs)

@@ -162,7 +162,10 @@ def at_the_end(request, monkeypatch):
     return request.param
 
 
-one = lambda dtype, value=1.0: flow.full((3,), value, dtype=dtype)
+def one(dtype, value=1.0):
+    return flow.full((3,), value, dtype=dtype)
+
+
 FUNCTIONS = {
     "exponential_": lambda d: one(d).exponential_(),
     "trunc_normal_": lambda d: one(d).trunc_normal_(),

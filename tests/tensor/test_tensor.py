@@ -282,7 +282,10 @@ def test_second_order_gradients():
     assert (first.item(), second.item(), third.item()) == (12, 12, 6)
     (g,) = flow.grad((a.tanh() * 3).exp(), a, create_graph=True)
     g.backward()
-    f = lambda v: math.exp(3 * math.tanh(v))
+
+    def f(v):
+        return math.exp(3 * math.tanh(v))
+
     h = 1e-4
     np.testing.assert_allclose(a.grad.item(), (f(2 + h) - 2 * f(2) + f(2 - h)) / h ** 2, rtol=1e-4)
 
@@ -337,9 +340,15 @@ def test_views_pass_gradients_on(data):
 def test_deep_graphs_with_shared_parts(p, q, depth):
     """Each level uses y twice, so there are 2^depth paths; each node is visited once."""
     a, b = make_leaf(p), make_leaf(q)
-    y, want_a, want_b, value = a * b, q, p, p * q
+    y = a * b
+    want_a = q
+    want_b = p
+    value = p * q
     for _ in range(depth):
-        y, want_a, want_b, value = y + y * 0.5, want_a * 1.5, want_b * 1.5, value * 1.5
+        y = y + y * 0.5
+        want_a = want_a * 1.5
+        want_b = want_b * 1.5
+        value = value * 1.5
     y.backward()
     np.testing.assert_allclose([y.item(), a.grad.item(), b.grad.item()], [value, want_a, want_b], rtol=1e-12,
                                atol=1e-12)

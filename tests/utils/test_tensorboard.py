@@ -152,7 +152,10 @@ def test_a_chart_has_every_finite_point(title, lines):
     points = [tuple(map(float, p.split(","))) for line in drawn for p in line.split()]
     finite = [(s, v) for line in lines.values() for s, v in sorted(line.items()) if math.isfinite(v)]
     assert len(points) == len(finite)
-    order = lambda numbers: np.argsort(numbers, kind="stable").tolist()
+
+    def order(numbers):
+        return np.argsort(numbers, kind="stable").tolist()
+
     for mine, theirs in zip(zip(*points), zip(*finite)):
         up = np.diff(np.array(mine)[order(theirs)])
         assert (up >= -0.01).all() if mine is not None and theirs == tuple(s for s, _ in finite) else (

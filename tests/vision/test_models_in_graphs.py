@@ -77,7 +77,9 @@ def test_classifiers(name):
 
 
 def test_the_style_network():
-    make = lambda: models.neural_style_transfer.neural_style_transfer(width_mult=0.125)
+    def make():
+        return models.neural_style_transfer.neural_style_transfer(width_mult=0.125)
+
     same_in_a_graph(make, lambda m, x: (m(x) - 100).square().mean() * 1e-4, (flow.rand(1, 3, 24, 20) * 255,))
 
 

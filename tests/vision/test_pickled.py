@@ -44,8 +44,8 @@ def test_our_writer_makes_the_original_files_byte_for_byte(tmp_path):
     ten = pickled({"num_cases_per_batch": 10000, "label_names": CIFAR10, "num_vis": 3072})
     hundred = pickled({"fine_label_names": FINE, "coarse_label_names": COARSE})
     assert hashlib.md5(ten).hexdigest() == META10 and hashlib.md5(hundred).hexdigest() == META100
-    assert write_and_read(tmp_path, ten) == {"num_cases_per_batch": 10000, "label_names": [n.encode() for n in CIFAR10],
-                                             "num_vis": 3072}
+    assert write_and_read(tmp_path, ten) == {"num_cases_per_batch": 10000,
+                                             "label_names": [n.encode() for n in CIFAR10], "num_vis": 3072}
     assert write_and_read(tmp_path, hundred)["coarse_label_names"][-1] == b"vehicles_2"
 
 
@@ -110,7 +110,8 @@ def test_a_damaged_file_is_a_dataerror_or_still_plain_data(tmp_path_factory, dat
         raw[data.draw(st.integers(0, len(raw) - 1))] = data.draw(st.integers(0, 255))
     cut = data.draw(st.integers(0, len(raw)))
     try:
-        found = write_and_read(tmp_path_factory.mktemp("p"), bytes(raw[:cut] if data.draw(st.booleans()) else raw))
+        found = write_and_read(tmp_path_factory.mktemp("p"),
+                               bytes(raw[:cut] if data.draw(st.booleans()) else raw))
     except DataError:
         return
     assert all(isinstance(v, (int, bytes, list, np.ndarray)) for v in found.values())

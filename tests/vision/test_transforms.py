@@ -364,7 +364,10 @@ def test_gaussian_blur(kernel, sigma, seed):
     a = np.random.default_rng(seed).integers(0, 256, (6, 5, 3), dtype=np.uint8)
     kx, ky = (kernel, kernel) if isinstance(kernel, int) else kernel
     sx, sy = sigma if isinstance(sigma, tuple) else (sigma or 0.15 * kx + 0.35, sigma or 0.15 * ky + 0.35)
-    bell = lambda k, s: np.exp(-((np.arange(k) - k // 2) ** 2) / (2 * s * s))
+
+    def bell(k, s):
+        return np.exp(-((np.arange(k) - k // 2) ** 2) / (2 * s * s))
+
     w = np.outer(bell(ky, sy) / bell(ky, sy).sum(), bell(kx, sx) / bell(kx, sx).sum())
     wide = np.pad(a.astype(float), ((ky // 2,) * 2, (kx // 2,) * 2, (0, 0)), mode="reflect")
     want = np.array([[np.einsum("yx,yxc->c", w, wide[i:i + ky, j:j + kx]) for j in range(5)]

@@ -102,7 +102,10 @@ class VGG(nn.Module):
 class AlexNet(nn.Module):
     def __init__(self, a, b, c, d, hidden, classes):
         super().__init__()
-        pool = lambda: nn.MaxPool2d(3, 2)
+
+        def pool():
+            return nn.MaxPool2d(3, 2)
+
         self.features = nn.Sequential(
             nn.Conv2d(3, a, 11, 4, 2), nn.ReLU(), pool(), nn.Conv2d(a, b, 5, padding=2), nn.ReLU(), pool(),
             nn.Conv2d(b, c, 3, padding=1), nn.ReLU(), nn.Conv2d(c, d, 3, padding=1), nn.ReLU(),

@@ -320,7 +320,10 @@ def test_matmul(ta, tb, batch, flat_b, alpha):
     lead = (2, 3)[:batch]
     a = f32(*lead, *((4, 5) if not ta else (5, 4)))
     b = f32(*(() if flat_b else lead), *((5, 6) if not tb else (6, 5)), seed=1)
-    call = lambda p, q: flow.matmul(p, q, transpose_a=ta, transpose_b=tb, alpha=alpha)
+
+    def call(p, q):
+        return flow.matmul(p, q, transpose_a=ta, transpose_b=tb, alpha=alpha)
+
     if flat_b and batch and ta:
         with refused(ValueError):
             run(call, a, b)

@@ -83,7 +83,10 @@ def test_one_config_serves_many_jobs():
 def test_a_pass_can_be_switched_off(off):
     config = flow.function_config()
     config.without_passes(off)
-    body = lambda a: flow.math.tanh(flow.math.relu(a * 2 + 1)) + flow.math.relu(a * 2 + 1)
+
+    def body(a):
+        return flow.math.tanh(flow.math.relu(a * 2 + 1)) + flow.math.relu(a * 2 + 1)
+
     np.testing.assert_array_equal(run(body, x, config=config), run(body, x))
 
 

@@ -344,7 +344,8 @@ def test_3_3_an_error_in_a_body_a_handler_or_a_python_op_leaves_the_session_usab
     np.testing.assert_array_equal(touched, X)
     variables = flow.get_all_variables()
     assert set(variables) == {"outer-w", "System-Train-TrainStep-job"}
-    assert variables["System-Train-TrainStep-job"].numpy()[0] == 2, "the op's run did not count, the handler's did"
+    assert (variables["System-Train-TrainStep-job"].numpy()[0]
+            == 2), "the op's run did not count, the handler's did"
     np.testing.assert_allclose(w, 1 - X.sum(0) / 4, rtol=1e-5)
 
 

@@ -98,7 +98,8 @@ def test_the_second_minimize_replaces_the_first():
         return a
 
     run(body, one, type="train")
-    assert (variable_values()["w"], variable_values()["v"]) == (1.0, 0.5) and "w-momentum" not in variable_values()
+    assert ((variable_values()["w"], variable_values()["v"]) == (1.0, 0.5)
+            and "w-momentum" not in variable_values())
 
 
 def test_only_variables_that_exist_are_trained():
@@ -250,8 +251,8 @@ def test_clipping_by_global_norm(clip, factor):
         return a
 
     run(body, one, type="train")
-    np.testing.assert_allclose([variable_values()["p"][0], variable_values()["q"][0]], [1 - 3 * factor, 1 - 4 * factor],
-                               rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose([variable_values()["p"][0], variable_values()["q"][0]],
+                               [1 - 3 * factor, 1 - 4 * factor], rtol=1e-5, atol=1e-6)
 
 
 def test_clipping_sees_the_mean_gradient_with_the_regularizers():
@@ -280,8 +281,8 @@ def test_clipping_leaves_zero_gradients_alone_and_takes_mixed_types():
     run(body, one * 0, type="train")
     assert variable_values()["w"] == 1 and variable_values()["v"] == 1
     run(body, one, type="train")
-    np.testing.assert_allclose([variable_values()["w"][0], variable_values()["v"][0]], [1 - math.sqrt(0.5)] * 2,
-                               rtol=1e-5)
+    np.testing.assert_allclose([variable_values()["w"][0], variable_values()["v"][0]],
+                               [1 - math.sqrt(0.5)] * 2, rtol=1e-5)
     with refused(ValueError, "clip_norm"):
         opt.grad_clipping.by_global_norm(0)
 
@@ -332,7 +333,11 @@ class SGD:
 
 class Adam:
     def __init__(self, rate, correct, epsilon=1e-8):
-        self.rate, self.correct, self.epsilon, self.m, self.v = rate, correct, epsilon, {}, {}
+        self.rate = rate
+        self.correct = correct
+        self.epsilon = epsilon
+        self.m = {}
+        self.v = {}
 
     def __call__(self, name, w, g, t):
         m = self.m[name] = 0.9 * self.m.get(name, 0) + 0.1 * g

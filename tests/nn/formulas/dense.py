@@ -19,7 +19,10 @@ def linear(input, weight, bias=None):
 
 
 def _bilinear(d):
-    lead, n, m, out = d.shape(1, 2), d.one_of(1, 3), d.one_of(1, 2), d.one_of(1, 4)
+    lead = d.shape(1, 2)
+    n = d.one_of(1, 3)
+    m = d.one_of(1, 2)
+    out = d.one_of(1, 4)
     return {"input1": d.floats(*lead, n), "input2": d.floats(*lead, m),
             "weight": d.floats(out, n, m)} | d.maybe(
                 bias=lambda: d.floats(out))
@@ -104,7 +107,10 @@ def unflatten(input, dim, unflattened_size):
 
 # ---- attention
 def _queries(d):
-    lead, steps, places, size = d.shape(1, 2), d.one_of(1, 3), d.one_of(1, 4), d.one_of(1, 2, 4)
+    lead = d.shape(1, 2)
+    steps = d.one_of(1, 3)
+    places = d.one_of(1, 4)
+    size = d.one_of(1, 2, 4)
     heads = 2 * lead[-1] if (groups := d.one_of(True, False)) else lead[-1]
     args = {"query": d.floats(*lead[:-1], heads, steps, size), "key": d.floats(*lead, places, size),
             "value": d.floats(*lead, places,

@@ -142,7 +142,10 @@ def _smoothed(input, size=None, scale_factor=None):
 
 # ---- channel and pixel shuffles
 def _blocks(d, r, many):
-    lead, c, h, w = d.one_of((), (2,), (1, 3)), d.one_of(1, 2), d.one_of(1, 3), d.one_of(2, 3)
+    lead = d.one_of((), (2,), (1, 3))
+    c = d.one_of(1, 2)
+    h = d.one_of(1, 3)
+    w = d.one_of(2, 3)
     return d.floats(*lead, c * r * r, h, w) if many else d.floats(*lead, c, h * r, w * r)
 
 

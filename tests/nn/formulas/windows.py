@@ -155,8 +155,10 @@ def _unpooled(d, n):
 def conv(n):
     def formula(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
         single = input.ndim == n + 1
-        x, kernel, step, wide = (input[None] if single else input, weight.shape[2:], each(stride, n),
-                                 each(dilation, n))
+        x = input[None] if single else input
+        kernel = weight.shape[2:]
+        step = each(stride, n)
+        wide = each(dilation, n)
         if padding == "same":                                      # odd padding goes after
             need = [(k - 1) * s for k, s in zip(kernel, wide)]
             pads = [(m // 2, m - m // 2) for m in need]
@@ -181,8 +183,10 @@ def conv_transpose(n):
     def formula(input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1):
         """Let every element add its window of weights to the result."""
         single = input.ndim == n + 1
-        x, kernel, step, wide = (input[None] if single else input, weight.shape[2:], each(stride, n),
-                                 each(dilation, n))
+        x = input[None] if single else input
+        kernel = weight.shape[2:]
+        step = each(stride, n)
+        wide = each(dilation, n)
         sizes = list(zip(x.shape[2:], kernel, step, wide, each(padding, n), each(output_padding, n)))
         out = [(s - 1) * t - 2 * p + w * (k - 1) + e + 1 for s, k, t, w, p, e in sizes]
         x = x.reshape(len(x), groups, -1, *x.shape[2:])

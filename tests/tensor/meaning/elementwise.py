@@ -25,9 +25,18 @@ def erfinv(y: float) -> float:
     return x
 
 
-sigmoid = lambda x: 1 / (1 + np.exp(-x))
-softplus = lambda x: np.log1p(np.exp(-np.abs(x))) + np.maximum(x, 0)
-phi = lambda x: (1 + each(math.erf, otypes=[float])(x / math.sqrt(2))) / 2
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+def softplus(x):
+    return np.log1p(np.exp(-np.abs(x))) + np.maximum(x, 0)
+
+
+def phi(x):
+    return (1 + each(math.erf, otypes=[float])(x / math.sqrt(2))) / 2
+
+
 FLOAT = {                                              # float functions; integers count as float32
     **{n: getattr(np, n) for n in "exp expm1 exp2 log log1p log2 log10 sqrt sin cos tan sinh cosh tanh "
        "deg2rad rad2deg sinc"

@@ -33,7 +33,10 @@ float f   f   f   f   f   f   h   bf  f   d"""
 def table(text: str) -> dict:
     """Return {(row, column): entry} of a table, with full dtype names."""
     head, *rows = [line.split() for line in text.strip().splitlines()]
-    long = lambda s: SHORT.get(s, s)
+
+    def long(s):
+        return SHORT.get(s, s)
+
     return {(long(row[0]), long(c)): long(x) for row in rows for c, x in zip(head, row[1:])}
 
 

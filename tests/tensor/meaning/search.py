@@ -28,7 +28,9 @@ def msort(x):
 
 
 def topk(x, k, dim=-1, largest=True, sorted=True):
-    cut = lambda a: np.take(a, range(k), dim)
+    def cut(a):
+        return np.take(a, range(k), dim)
+
     values, order = sort(x, dim, largest)
     return Pair(T(cut(values.a), x.kind), T(cut(order.a)))
 
