@@ -189,7 +189,7 @@ def test_gradients_are_not_accessible_in_build(name, stale):
 
 @pytest.mark.parametrize("build_raises", [False, True])
 def test_a_build_leaves_the_classes_of_eager_tensors_unchanged(build_raises):
-    model = mlp()
+    model = make_mlp()
     classes = [c for c in type(model[0].weight).__mro__ if c is not object]
     before = [dict(vars(c)) for c in classes]
     step = trainer(model, flow.optim.SGD(model.parameters(), lr=0.1))
