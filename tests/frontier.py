@@ -32,9 +32,9 @@ TESTS = {
     "tests/core/test_storage.py::test_calls_leak_nothing": 6,
     "tests/core/test_coin_flip.py::test_a_compiled_job_keeps_its_seeds": 4,
     "tests/core/test_coin_flip.py::test_coins_of_a_job_differ_from_run_to_run_and_op_to_op": 4,
-    "tests/core/test_reductions.py::test_nan_and_infinity": 4,
+    "tests/core/test_reductions.py::test_reductions_propagate_nan_and_infinity": 4,
     "tests/laws/test_plan_quality.py::test_plans_of_models": 5,
-    "tests/core/test_reductions.py::test_in_jobs": 6,
+    "tests/core/test_reductions.py::test_reductions_in_jobs_equal_numpys": 6,
 }
 
 

@@ -161,7 +161,7 @@ def test_parameters_are_cast_once_in_a_block_and_again_after_a_write(monkeypatch
 
 @pytest.mark.parametrize("call", [lambda: amp.autocast("tpu"), lambda: amp.autocast("cpu", dtype=flow.int32),
                                   lambda: amp.autocast("cpu", dtype=flow.float64)])
-def test_misuse(call):
+def test_invalid_arguments_of_autocast_are_refused(call):
     with pytest.raises(FlowError) as e:
         call()
     assert e.value.expected and e.value.fix

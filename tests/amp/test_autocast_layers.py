@@ -51,7 +51,7 @@ def assert_near_in_16_bits(got, want, half, roundings=64) -> None:
 
 
 @pytest.mark.parametrize(("case", "half"), every_pair(CASES))
-def test_every_layer(case, half):
+def test_layers_in_autocast_are_near_float32(case, half):
     text, *specs = case
     module, xs = layer(text, specs)
     rounded = [narrow(x, half) for x in xs]

@@ -148,7 +148,7 @@ def test_nan_and_infinity_propagate(half):
 
 @pytest.mark.parametrize("half", HALVES, ids=repr)
 @pytest.mark.parametrize("layout", ["transposed", "every second", "broadcast", "offset", "empty", "number"])
-def test_any_layout(half, layout):
+def test_16_bit_inputs_of_any_layout_are_converted_correctly(half, layout):
     """Ops that convert through scratch memory respect strides."""
     base = flow.tensor(np.random.default_rng(0).normal(size=(6, 8)).astype("f4")).to(half)
     x = {"transposed": base.t(), "every second": base[::2, ::2], "broadcast": base[:1].expand(6, 8),

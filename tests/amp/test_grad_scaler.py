@@ -28,7 +28,7 @@ def with_gradients(values, lr=1.0):
 
 @given(overflows=st.lists(st.booleans(), max_size=12), interval=st.integers(1, 4),
        growth=st.sampled_from([2.0, 3.0]), backoff=st.sampled_from([0.5, 0.25]))
-def test_the_rule(overflows, interval, growth, backoff):
+def test_the_scale_falls_on_overflow_and_grows_after_good_steps(overflows, interval, growth, backoff):
     """An overflow skips the step and lowers the scale. After `interval` good steps in a row, the scale
     grows.
     """

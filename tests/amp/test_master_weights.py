@@ -249,7 +249,7 @@ def test_master_weights_of_job_variables(name, eager, half):
     lambda p: flow.optim.SGD(p, lr=0.1, master_weights="bfloat16"),
     lambda p: flow.optim.Adam([{"params": p, "master_weights": flow.float32}]),
     lambda p: flow.optimizer.SGD(constant_rate(0.1), master_weights=1)])
-def test_misuse(call):
+def test_invalid_values_of_master_weights_are_refused(call):
     with pytest.raises(FlowError, match="master_weights") as e:
         call([nn.Parameter(flow.ones(3).bfloat16())])
     assert "float32 cop" in e.value.expected

@@ -60,14 +60,14 @@ class Predict(nn.Graph):
 @pytest.mark.parametrize("call", [
     lambda t: amp.autocast("cpu", dtype=t), lambda t: Predict().config.enable_amp(dtype=t),
     lambda t: flow.function_config().auto_mixed_precision_data_type(t)])
-def test_ops_without_16_bit_kernels(call, dtype):
+def test_dtypes_other_than_16_bit_floats_are_refused(call, dtype):
     with pytest.raises(FlowError) as e:
         call(dtype)
     assert "float16" in e.value.expected and "bfloat16" in e.value.expected and e.value.got and e.value.fix
 
 
 @pytest.mark.parametrize("device", ["tpu", "meta", "", None, 0, "cpu0"])
-def test_an_unknown_device_type(device):
+def test_an_unknown_device_type_is_refused(device):
     with pytest.raises(FlowError) as e:
         amp.autocast(device)
     assert "'cpu'" in e.value.expected and repr(device) in e.value.got and "autocast" in e.value.fix
@@ -75,7 +75,7 @@ def test_an_unknown_device_type(device):
 
 @pytest.mark.skipif(flow.cuda.is_available(), reason="there is a GPU")
 @pytest.mark.parametrize("device", ["cuda", "cuda:1", flow.device("cuda")])
-def test_a_missing_gpu(device):
+def test_autocast_on_a_missing_gpu_is_refused_unless_disabled(device):
     with pytest.raises(FlowError, match="no GPU") as e:
         amp.autocast(device)
     assert 'autocast("cpu")' in e.value.fix
@@ -97,7 +97,7 @@ def with_gradient():
     (lambda s, o: (s.scale(flow.ones(())), s.step(o), s.step(o)), "called twice"),
     (lambda s, o: (s.scale(flow.ones(())), s.update()), "nothing was stepped"),
     (lambda s, o: s.scale(3.0), "no tensor")])
-def test_a_scaler_that_is_called_in_another_order(call, words):
+def test_scaler_calls_in_another_order_are_refused(call, words):
     optimizer = with_gradient()
     with pytest.raises(FlowError, match=words) as e:
         call(amp.GradScaler(), optimizer)

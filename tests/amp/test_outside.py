@@ -132,7 +132,7 @@ def test_a_saved_graph_gives_the_same_bits(half, tmp_path):
 
 
 @BOTH
-def test_onnx(half, tmp_path):
+def test_onnx_export_keeps_16_bit_dtypes_and_values(half, tmp_path):
     """The file has the dtypes and values. onnxruntime runs float16; its CPU provider computes nothing in
     bfloat16.
     """

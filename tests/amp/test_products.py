@@ -32,7 +32,7 @@ def assert_product_within_rounding(got, a, b, half):
 @pytest.mark.parametrize("half", HALVES, ids=repr)
 @pytest.mark.parametrize("layouts", [(i, j) for i in LAYOUTS for j in LAYOUTS], ids=str)
 @pytest.mark.parametrize("size", SIZES, ids=str)
-def test_any_sizes_and_strides(size, layouts, half, threads):  # noqa: F811
+def test_products_of_any_size_and_stride_are_rounded_once(size, layouts, half, threads):  # noqa: F811
     m, k, n = size
     a, b = LAYOUTS[layouts[0]](draw_half((m, k), half, 0)), LAYOUTS[layouts[1]](draw_half((k, n), half, 1))
     for count in (1, 3):
@@ -46,7 +46,7 @@ def test_any_sizes_and_strides(size, layouts, half, threads):  # noqa: F811
                                     ((2, 1, 33, 20), (3, 20, 17)), ((2, 300, 64), (2, 64, 300)),
                                     ((64, 1, 40), (40, 90))],
                          ids=str)
-def test_batches(shapes, half, threads):  # noqa: F811
+def test_batched_products_are_rounded_once(shapes, half, threads):  # noqa: F811
     a, b = draw_half(shapes[0], half, 0), draw_half(shapes[1], half, 1)
     for count in (1, 3):
         threads(count)
@@ -56,7 +56,7 @@ def test_batches(shapes, half, threads):  # noqa: F811
 
 
 @pytest.mark.parametrize("half", HALVES, ids=repr)
-def test_gradients_of_a_linear_layer(half):
+def test_gradients_of_a_linear_layer_are_rounded_once(half):
     layer, x = flow.nn.Linear(300, 70).to(half), draw_half((40, 300), half, 0).requires_grad_()
     layer(x).sum().backward()
     ones = flow.ones(40, 70).to(half)
@@ -64,7 +64,7 @@ def test_gradients_of_a_linear_layer(half):
     assert_product_within_rounding(layer.weight.grad, ones.t(), x.detach(), half)
 
 
-def test_scratch_is_a_few_panels():
+def test_scratch_does_not_grow_with_the_operands():
     """Scratch does not grow with the operands; for few rows it is smaller still."""
     op = REGISTRY["matmul"]
     for m, k, n in ((4096, 4096, 4096), (1 << 16, 1 << 10, 1 << 16), (1, 1 << 14, 1 << 16)):

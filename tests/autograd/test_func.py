@@ -101,7 +101,7 @@ def test_the_torch_func_alias():
 
 
 # ---- comparison with formulas
-def test_derivatives_of_waves():
+def test_derivatives_equal_their_closed_form():
     x = flow.tensor(V)
     s, c = np.sin(V), np.cos(V)
     first, second = s * s + 2 * s * c * V, 4 * s * c + 2 * V * (c * c - s * s)
@@ -209,7 +209,7 @@ def test_functional_call_leaves_the_module_alone():
         flow.func.functional_call(m, ({"scale": new}, {"scale": new}), (x,))
 
 
-def test_an_ensemble_in_one_call():
+def test_vmap_runs_an_ensemble_in_one_call():
     models = [nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.ReLU()).eval() for _ in range(3)]
     parameters, buffers = flow.func.stack_module_state(models)
     x = flow.tensor(X, dtype=flow.float32)

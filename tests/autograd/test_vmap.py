@@ -86,7 +86,7 @@ def test_unbatched_results_are_repeated_or_returned_unchanged():
         flow.vmap(lambda x: x, out_dims=None)(X)
 
 
-def test_gradients_through_vmap():
+def test_gradients_through_vmap_equal_a_loop():
     x, w = (flow.tensor(t.numpy(), requires_grad=True) for t in (X, W))
     flow.vmap(lambda x: flow.tanh(x @ w).sum() ** 2)(x).sum().backward()
     a, b = (flow.tensor(t.numpy(), requires_grad=True) for t in (X, W))
@@ -95,7 +95,7 @@ def test_gradients_through_vmap():
     np.testing.assert_allclose(w.grad.numpy(), b.grad.numpy(), rtol=1e-9)
 
 
-def test_in_a_graph():
+def test_vmap_runs_in_a_graph():
     class Pairs(nn.Graph):
         def build(self, x):
             return flow.vmap(lambda row: flow.vmap(lambda e: (row * e).sum())(row))(x)

@@ -98,7 +98,7 @@ def test_grad_returns_the_gradients_that_backward_accumulates(program, data, cre
 
 
 @given(program=programs(), data=st.data())
-def test_inner_values_as_inputs(program, data):
+def test_inner_values_get_the_gradient_that_retain_grad_stores(program, data):
     """The gradient of an inner value equals the one that retain_grad stores, retained or not, and is
     delivered once.
     """

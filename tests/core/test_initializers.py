@@ -94,7 +94,7 @@ def test_the_cut_constant_matches_theory():
     assert init._CUT_STD == CUT
 
 
-def test_mean_and_deviation():
+def test_samples_have_the_requested_mean_and_deviation():
     assert_moments(moments(init.random_uniform_initializer(-2, 3)), 0.5, 5 / math.sqrt(12))
     assert_moments(moments(init.random_normal_initializer(1, 2)), 1, 2)
     assert_moments(moments(init.truncated_normal_initializer(1, 2)), 1, 2 * CUT)
@@ -110,7 +110,7 @@ FANS = {  # shape, data_format: fan_in, fan_out, written out by hand
 
 
 @pytest.mark.parametrize("shape, data_format", FANS)
-def test_fans(shape, data_format):
+def test_fan_counts_inputs_and_outputs(shape, data_format):
     fan_in, fan_out = FANS[shape, data_format]
     assert init.fan(shape, "fan_in", data_format) == fan_in
     assert init.fan(shape, "fan_out", data_format) == fan_out
@@ -175,7 +175,7 @@ def test_repr_is_the_constructor_call(initializer):
 
 
 @pytest.mark.parametrize("shape", [(0, 5), (5, 0), (0,), (3, 0, 2, 2)])
-def test_empty_variables(shape):
+def test_random_initializers_accept_empty_shapes(shape):
     for initializer in RANDOM:
         assert initializer(shape, dt.float32, 0).shape == shape
 
@@ -223,7 +223,7 @@ def wrong(error, call, *words):
     (lambda: init.zeros_initializer()((2,), dt.record), NotImplementedError, "record"),
     (lambda: reg.l1(-1), ValueError, "l1"), (lambda: reg.l2("x"), ValueError, "l2"),
     (lambda: reg.l1_l2(0.1, math.inf), ValueError, "l1_l2")])
-def test_messages(call, error, word):
+def test_invalid_arguments_are_refused(call, error, word):
     wrong(error, call, word)
 
 

@@ -106,12 +106,12 @@ def test_the_measurement_detects_a_leak(leak):
     assert leaks(lambda i: kept.append(leak()), 10_000, 2000)
 
 
-def test_ten_thousand_runs():
+def test_ten_thousand_runs_leak_nothing():
     step, draw = train_job(), draws()
     assert not leaks(lambda i: step(*draw()), 10_000, 2000)
 
 
-def test_ten_thousand_runs_watched():
+def test_ten_thousand_watched_runs_leak_nothing():
     last = []
 
     def keep(t):
@@ -122,7 +122,7 @@ def test_ten_thousand_runs_watched():
     assert last
 
 
-def test_predictions_in_containers_and_futures():
+def test_predictions_in_containers_and_futures_leak_nothing():
     x = f32(8, 3)
     pair = job(lambda a: (a + 1, a * 2), x, returns=tuple[tp.Numpy, tp.Numpy], name="pair")
     called = job(lambda a: a + 1, x, returns=tp.Callback[tp.Numpy], name="called")
@@ -135,7 +135,7 @@ def test_predictions_in_containers_and_futures():
     assert not leaks(call, 9000, 2000)
 
 
-def test_refused_calls():
+def test_refused_calls_leak_nothing():
     """An error holds frames and arguments, which must be released with it."""
     same = job(lambda a: a + 1, f32(64, 64))
     bad = f32(64, 63)
@@ -148,7 +148,7 @@ def test_refused_calls():
     assert not leaks(call, 1200, 200)
 
 
-def test_two_hundred_checkpoints(tmp_path):
+def test_two_hundred_checkpoints_leak_nothing(tmp_path):
     def body(a):
         loss = flow.layers.dense(a, 2, use_bias=False, name="d")
         flow.optimizer.SGD(constant_rate(0.1), momentum=0).minimize(loss)
@@ -166,7 +166,7 @@ def test_two_hundred_checkpoints(tmp_path):
     assert len(os.listdir(tmp_path)) == 200
 
 
-def test_sessions_one_after_the_other():
+def test_cleared_sessions_leak_nothing():
     """A cleared session keeps no memory; notebooks and tests create hundreds of sessions."""
     draw = draws()
 
@@ -178,7 +178,7 @@ def test_sessions_one_after_the_other():
     assert not leaks(call, 90, 250)
 
 
-def test_eager_steps():
+def test_eager_steps_leak_nothing():
     rng = np.random.default_rng(0)
 
     def call(i):

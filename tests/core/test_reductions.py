@@ -65,7 +65,7 @@ def assert_same_reduction(name, got, want, a, axis):
 
 
 @pytest.mark.parametrize("name", REFERENCE)
-def test_every_axis_shape_and_dtype(name):
+def test_reductions_equal_numpys_for_every_axis_shape_and_dtype(name):
     for a, axis, keepdims in cases(name):
         got = function(name)(flow.from_numpy(a), axis, keepdims).numpy()
         assert_same_reduction(name, got, wanted(name, a, axis, keepdims), a, axis)
@@ -73,7 +73,7 @@ def test_every_axis_shape_and_dtype(name):
 
 @pytest.mark.parametrize("devices", [1, 2])
 @pytest.mark.parametrize("name", REFERENCE)
-def test_in_jobs(name, devices):
+def test_reductions_in_jobs_equal_numpys(name, devices):
     for dtype in ("float32", "float64", *(() if name in FLOATS_ONLY else ("int32",))):
         a = np.random.default_rng(0).integers(0, 3, (5, 2, 3)).astype(dtype)
         for axis, keepdims in [(None, False), (0, False), ([0, -1], True), ([], False), ((1, 2), False)]:
@@ -104,7 +104,7 @@ def test_reductions_of_empty_arrays(name, shape):
         assert_same_reduction(name, function(name)(flow.from_numpy(a), axis, False).numpy(), want, a, axis)
 
 
-def test_nan_and_infinity():
+def test_reductions_propagate_nan_and_infinity():
     a = np.array([[np.nan, 1], [np.inf, 1], [-np.inf, -np.inf], [np.inf, -np.inf], [1000, 1000]], np.float32)
     with np.errstate(all="ignore"):
         want = {n: wanted(n, a, 1, False) for n in REFERENCE}
@@ -124,7 +124,7 @@ def test_a_variance_does_not_cancel():
 
 
 @pytest.mark.parametrize("name", [n for n in REFERENCE if n not in ("any", "all")])
-def test_gradients(name):
+def test_gradients_of_reductions_equal_pytorchs(name):
     """Compare with PyTorch, except for ties of min and max."""
     torch = pytest.importorskip("torch")
     x = np.random.default_rng(0).permutation(24).reshape(2, 3, 4) / 8 + 0.1

@@ -60,7 +60,7 @@ def test_a_buffer_keeps_arrays_that_own_their_memory_and_copies_the_rest():
     assert same(buffer[5], np.array([3], np.float32))
 
 
-def test_indexing_a_buffer():
+def test_a_buffer_is_indexed_like_a_nested_list():
     buffer = flow.gen_tensor_buffer((2, 3), [(i + 1,) for i in range(6)], list(range(6)))
     assert buffer[1, 2].shape == (6,) and buffer[-1, 0].shape == (4,)
     assert buffer[1].shape == (3,) and buffer[1][0] is buffer[1, 0]
@@ -115,7 +115,7 @@ def test_the_tensors_of_a_list_are_views_and_arrays_are_copies():
         tensors[2]
 
 
-def test_a_list_casts_and_refuses():
+def test_a_list_casts_its_tensors_and_refuses_mixed_ranks_and_dtypes():
     assert flow.TensorList([np.arange(3), f32(2)], dtype=flow.float32).dtype is flow.float32
     assert flow.TensorList([], dtype=flow.int8, rank=3).spec == ((0, 0, 0), flow.int8)
     assert repr(flow.TensorList([f32(1, 2)])) == "TensorList(1 x float32: (1, 2))"
@@ -129,7 +129,7 @@ def test_a_list_casts_and_refuses():
 
 # ---- ops
 @given(arrays(np.float32, array_shapes(min_dims=1, max_dims=4, max_side=4)), st.data())
-def test_tensor_to_buffer_and_back(x, data):
+def test_a_tensor_survives_conversion_to_a_buffer_and_back(x, data):
     d = data.draw(st.integers(0, x.ndim - 1))
     buffer = flow.tensor_to_tensor_buffer(flow.tensor(x), d)
     assert buffer.shape == x.shape[:x.ndim - d]
@@ -138,7 +138,7 @@ def test_tensor_to_buffer_and_back(x, data):
 
 
 @given(st.lists(array_shapes(min_dims=2, max_dims=2, max_side=5), min_size=1, max_size=5), st.data())
-def test_list_to_buffer_and_back(shapes, data):
+def test_a_list_survives_conversion_to_a_buffer_and_back(shapes, data):
     items = [data.draw(arrays(np.int32, (1, *s))) for s in shapes]
     buffer = flow.tensor_list_to_tensor_buffer(flow.TensorList(items))
     assert buffer.shape == (len(items),) and all(same(a, b[0]) for a, b in zip(buffer, items))

@@ -44,7 +44,7 @@ def test_get_variable_returns_a_named_array_of_a_shape():
     lambda: flow.get_variable(3, (2,), initializer=ones), lambda: flow.get_variable("v", initializer=ones),
     lambda: flow.get_variable("v", 3, initializer=ones),
     lambda: flow.get_variable("v", (-1,), initializer=ones)])
-def test_get_variable_refuses(call):
+def test_get_variable_refuses_invalid_arguments(call):
     with refused(AssertionError, "get_variable"):
         run(lambda a: call(), x)
 
@@ -101,7 +101,7 @@ def test_initial_values_follow_the_seed_and_differ_by_name():
     assert not (values(None) == values(None)).any()
 
 
-def test_random_seed_of_a_variable():
+def test_random_seed_determines_the_initial_value():
     def value(seed):
         return run(lambda a: flow.get_variable("v", (5,), initializer=flow.random_normal_initializer(),
                                                random_seed=seed), x)
@@ -147,7 +147,7 @@ def test_ops_inside_layers_are_named_after_them():
     assert found[4:] == ["plain/out_0", "bn"]
 
 
-def test_two_layers_or_ops_of_one_name_in_a_job():
+def test_two_layers_or_ops_of_one_name_are_refused():
     for body in (lambda a: flow.layers.dense(flow.layers.dense(a, 2), 2), lambda a: [
             flow.layers.conv2d(image_blob(a), 2, name="c") for _ in range(2)][1]):
         with refused(AssertionError, "already exists", "another name"):
@@ -201,7 +201,7 @@ def test_dense_defaults():
     (lambda a: flow.layers.dense(a, 0), ValueError),
     (lambda a: flow.layers.dense(a, "5"), ValueError), (lambda a: flow.layers.dense(a, 5, activation="relu"),
                                                         AssertionError)])
-def test_dense_refuses(body, error):
+def test_dense_refuses_invalid_arguments(body, error):
     with refused(error, "layers.dense"):
         run(body, x)
 
@@ -232,7 +232,7 @@ def test_conv2d_is_initialised_by_xavier():
 @pytest.mark.parametrize("options", [{"groups": 2}, {"groups": 0}, {"groups": 9}, {"groups": 1.0},
                                      {"kernel_size": (3, 3, 3)},
                                      {"activation": "relu"}])
-def test_conv2d_refuses(options):
+def test_conv2d_refuses_invalid_arguments(options):
     with refused(AssertionError, "layers.conv2d"):
         run(lambda a: flow.layers.conv2d(a, 4, **options), image)
 
@@ -332,7 +332,7 @@ def test_batch_norm_and_relu():
 # ------------------------------------------------------------------------------------------------------
 
 @given(st.sampled_from([(1, -1), (1, 1), (2, -1), (-1, -1), (2, 2), (0, 0)]), st.booleans(), st.booleans())
-def test_layer_norm(begins, center, scale):
+def test_layer_norm_equals_its_formula(begins, center, scale):
     a, (norm, params) = f32(2, 3, 4), begins
     over = tuple(range(norm % 3, 3))
     want = (a - a.mean(over, keepdims=True)) / np.sqrt(a.var(over, keepdims=True) + 1e-5)

@@ -91,7 +91,7 @@ def same(losses, one_device):
 
 
 @pytest.mark.parametrize("devices", [2, 3])
-def test_consistent(devices, one_device):
+def test_the_consistent_view_trains_as_one_device(devices, one_device):
     losses, train = whole(devices)
     same(losses, one_device)
     text = train.show()
@@ -101,26 +101,26 @@ def test_consistent(devices, one_device):
 @pytest.mark.parametrize("cut", [lambda a: [a[:6], a[6:]], lambda a: [a[:1], a[1:]],
                                  lambda a: np.array_split(a, 3)],
                          ids=["even", "uneven", "three"])
-def test_mirrored(cut, one_device):
+def test_the_mirrored_view_trains_as_one_device(cut, one_device):
     same(mirrored(len(cut(IMAGES[0])), cut), one_device)
 
 
 @pytest.mark.parametrize("devices", [2, 4])
-def test_model_parallel(devices, one_device):
+def test_a_split_layer_trains_as_one_device(devices, one_device):
     losses, train = whole(devices, units=flow.distribute.split(0))
     same(losses, one_device)
     matmul = next(line for line in train.show().splitlines() if line.startswith("dense1-matmul"))
     assert "b=S(0) -> y=S(1)" in matmul, "a split of the weight's rows splits the units"
 
 
-def test_pipeline(one_device):
+def test_a_pipeline_trains_as_one_device(one_device):
     losses, train = whole(2, places=["0:0", "0:1"])
     same(losses, one_device)
     placed = {n.placement for c in train.context.calls for n in c.nodes}
     assert placed == {((0,), (1,)), ((1,), (1,))}, "devices and hierarchy"
 
 
-def test_hybrid_of_two_placements_with_two_devices_each(one_device):
+def test_a_pipeline_of_split_layers_trains_as_one_device(one_device):
     same(whole(4, places=["0:0-1", "0:2-3"], units=flow.distribute.split(0))[0], one_device)
 
 
@@ -252,7 +252,7 @@ def test_device_count_is_read_when_the_session_starts():
 
 
 @pytest.mark.parametrize("ids, words", [("0:2", "no device 0:2"), ("1:0", "no device 1:0")])
-def test_devices_that_do_not_exist(ids, words):
+def test_missing_devices_are_refused(ids, words):
     flow.config.gpu_device_num(2)
 
     @flow.global_function()
@@ -270,7 +270,7 @@ def test_invalid_device_ids_are_refused(ids):
         flow.scope.placement("cpu", ids)
 
 
-def test_a_batch_smaller_than_the_devices():
+def test_a_batch_smaller_than_the_devices_is_refused():
     flow.config.gpu_device_num(3)
 
     @flow.global_function("predict", mirrored_config())

@@ -162,7 +162,7 @@ def test_random_split():
 # --- samplers
 # --------------------------------------------------------------------------------------------------------
 
-def test_samplers():
+def test_samplers_return_the_documented_orders():
     data = Numbers(6)
     assert list(SequentialSampler(data)) == list(range(6))
     assert sorted(RandomSampler(data)) == list(range(6)) and len(RandomSampler(data)) == 6
@@ -216,7 +216,7 @@ def test_distributed_sampler():
 # --- collating
 # -------------------------------------------------------------------------------------------------------
 
-def test_collate():
+def test_default_collate_stacks_items_and_keeps_structure():
     a = default_collate([np.ones((2, 3), np.float32), np.zeros((2, 3), np.float32)])
     assert a.shape == (2, 2, 3) and a.dtype is flow.float32
     assert default_collate([flow.tensor([1, 2]), flow.tensor([3, 4])]).tolist() == [[1, 2], [3, 4]]
@@ -501,7 +501,7 @@ def test_a_worker_that_ends_is_reported(end, words, capfd):
     assert "pid" in str(e.value) and "fix:" in str(e.value) and not children()
 
 
-def test_timeout():
+def test_a_slow_worker_ends_with_a_timeout_error():
     with pytest.raises(RuntimeError, match="timed out after 0.3 seconds"):
         list(DataLoader(Numbers(2, lambda i: time.sleep(1000)), 1, num_workers=1, timeout=0.3))
 

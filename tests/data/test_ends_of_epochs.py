@@ -103,12 +103,12 @@ def told(call, kind):
 
 @pytest.mark.parametrize("kind", SIGNALS)
 @pytest.mark.parametrize("place", PLACES)
-def test_without_workers(place, kind):
+def test_an_exception_without_workers_does_not_end_the_epoch(place, kind):
     told(lambda: list(PLACES[place](raiser(kind), 0)), kind)
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_with_workers(place):
+def test_an_exception_in_a_worker_does_not_end_the_epoch(place):
     for kind in {StopIteration, SIGNALS[len(place) % 3]}:
         text = told(lambda kind=kind: list(PLACES[place](raiser(kind), 2)), kind)
         if place != "the beginning of a sampler":                # the sampler runs in the main process

@@ -73,14 +73,14 @@ def test_scatter_box_gather_is_identity(pair, seed):
 
 
 @pytest.mark.parametrize("k", [2, 3, 4])
-def test_every_pair_on_a_row(k):
+def test_boxing_between_all_layouts_of_a_row_keeps_the_value(k):
     for shape in ((5, 4), (7,)):
         at = layouts(shape, tuple(range(k)), (k,))
         for src, dst in itertools.product(at, at):
             assert_boxing_keeps_value(shape, src, dst)
 
 
-def test_every_pair_of_sums_on_a_grid():
+def test_boxing_between_all_sums_of_a_grid_keeps_the_value():
     """Even and uneven splits, and to a row of the same devices and back."""
     at = layouts((5, 4), *GRID, partial=("P",))
     row = layouts((5, 4), GRID[0], (4,), partial=("P",))
@@ -90,7 +90,7 @@ def test_every_pair_of_sums_on_a_grid():
 
 @pytest.mark.parametrize("dtype", [np.float32, np.int32, np.int64, np.uint8, np.int8, np.bool_],
                          ids=lambda t: t.__name__)
-def test_other_dtypes(dtype):
+def test_boxing_keeps_values_of_every_dtype(dtype):
     for a, b in itertools.product(["B", "S0", "Pmax", "Pmin"], repeat=2):
         if {a, b} == {"Pmax", "Pmin"} or dtype in (np.uint8, np.int8, np.bool_) and a[0] == "P":
             continue                                                  # the test's own parts would overflow
@@ -101,7 +101,7 @@ def test_other_dtypes(dtype):
             np.testing.assert_array_equal(gather(got, r.dst), x)
 
 
-def test_empty_values_and_scalars():
+def test_boxing_keeps_empty_values_and_scalars():
     for src, dst in itertools.product(layouts((4, 0, 3), ROW, (2,)), layouts((4, 0, 3), (0, 1, 2), (3,))):
         if not (src.partial and src.reducer != "sum") and not (dst.partial and dst.reducer != "sum"):
             assert_boxing_keeps_value((4, 0, 3), src, dst)

@@ -19,13 +19,13 @@ from flowedu.errors import ArgumentError, CommError
 
 
 @pytest.mark.parametrize("k", [1, 2, 3, 4, 5])
-def test_all_laws(k):
+def test_collectives_on_threads_follow_all_laws(k):
     on_threads(k, comm_laws.check_all)
 
 
 @given(st.integers(1, 4), st.lists(st.integers(0, 6), max_size=3).map(tuple),
        st.sampled_from(comm_laws.DTYPES))
-def test_collectives(k, shape, dtype):
+def test_collectives_equal_numpy_for_any_shape_and_dtype(k, shape, dtype):
     on_threads(k, comm_laws.check_collectives, shape, dtype)
 
 
@@ -44,13 +44,13 @@ def waits_in_vain(f, k=2) -> str:
     return str(e.value)
 
 
-def test_one_finishes():
+def test_a_call_to_a_finished_rank_is_reported():
     said = waits_in_vain(lambda c: c.rank == 1 and c.all_reduce(np.ones(3)))
     assert "one that has ended" in said and "rank 0 has finished" in said
     assert "rank 1 waits in all_reduce sum float64 (3,) of ranks 0, 1" in said and "test_comm.py" in said
 
 
-def test_different_collectives():
+def test_different_collectives_are_reported():
     said = waits_in_vain(lambda c: c.all_gather(np.ones(2)) if c.rank
                          else c.broadcast(np.ones(2), 0, what="weights"))
     assert "collectives of one group differ" in said and "rank 1 called all_gather float64 (2,)" in said
@@ -58,17 +58,17 @@ def test_different_collectives():
 
 
 @pytest.mark.parametrize("mine", [lambda r: np.ones(3 + r), lambda r: np.ones(3, "f4" if r else "f8")])
-def test_different_arrays(mine):
+def test_arrays_of_different_specs_are_reported(mine):
     said = waits_in_vain(lambda c: c.all_reduce(mine(c.rank)))
     assert "rank 0 called all_reduce sum float64 (3,)" in said and "rank 1 called" in said
 
 
-def test_different_reductions():
+def test_different_reductions_are_reported():
     assert "all_reduce max" in waits_in_vain(lambda c: c.all_reduce(np.ones(1), op="max" if c.rank
                                                                     else "sum"))
 
 
-def test_a_cycle_among_three():
+def test_a_cycle_of_waiting_ranks_is_reported():
     """Rank 0 waits for 1, 1 for 2, and 2 for 0; another rank continues."""
     done = threading.Event()
 
@@ -86,7 +86,7 @@ def test_a_cycle_among_three():
     assert "rank 3 is elsewhere, waiting for nobody" in said
 
 
-def test_a_message_of_another_shape():
+def test_a_message_of_another_shape_is_reported():
     said = waits_in_vain(lambda c: c.exchange([(1 - c.rank, np.ones(3))], [(1 - c.rank, (4,), "f8")]))
     assert ("expects another array than" in said and "send to rank" in said and "(3,)" in said
             and "(4,)" in said)
@@ -143,7 +143,7 @@ def test_a_long_wait_is_reported_and_ends(monkeypatch, capfd):
     (lambda c: c.send(c.rank, np.ones(1)), "cannot send to"),
     (lambda c: c.recv(7, (1,), "f4"), "cannot receive from"),
 ])
-def test_arguments(call, message):
+def test_invalid_arguments_are_refused(call, message):
     with pytest.raises(ArgumentError, match=message):
         on_threads(2, call)
 

@@ -19,7 +19,7 @@ START = """
 
 @mpi
 @pytest.mark.parametrize("k, options", [(2, ()), (3, ("debug",)), (4, ())])
-def test_laws(tmp_path, k, options):
+def test_collectives_on_processes_follow_all_laws(tmp_path, k, options):
     said = launch(tmp_path, LAWS, k, args=options)
     assert said.code == 0, said.err
     assert sorted(said.out.splitlines()) == [f"rank {r} of {k} ok, machine 0 of 1" for r in range(k)]
@@ -35,7 +35,7 @@ def ends(tmp_path, script: str, *words, k: int = 2, options=(), env=None):
 
 
 @mpi
-def test_one_is_killed(tmp_path):
+def test_a_killed_rank_ends_all_and_is_reported(tmp_path):
     said = ends(tmp_path, """
     c.barrier()
     if c.rank == 1:
@@ -47,7 +47,7 @@ def test_one_is_killed(tmp_path):
 
 
 @mpi
-def test_one_raises(tmp_path):
+def test_an_exception_of_one_rank_ends_all_and_is_reported(tmp_path):
     ends(tmp_path, """
     if c.rank == 1:
         raise ValueError("mine")
@@ -56,7 +56,7 @@ def test_one_raises(tmp_path):
 
 
 @mpi
-def test_one_raises_while_another_computes(tmp_path):
+def test_an_exception_ends_ranks_that_compute(tmp_path):
     ends(tmp_path, """
     if c.rank == 1:
         raise ValueError("mine")
@@ -66,7 +66,7 @@ def test_one_raises_while_another_computes(tmp_path):
 
 
 @mpi
-def test_one_finishes(tmp_path):
+def test_a_call_to_a_finished_rank_is_reported(tmp_path):
     ends(tmp_path, """
     if c.rank != 1:
         c.all_reduce(ones)
@@ -84,7 +84,7 @@ def test_one_finishes(tmp_path):
                                                                           "float64 (300000,)")),
     ("c.all_reduce(ones)", "c.barrier()", ("all_reduce sum", "barrier of ranks 0, 1")),
 ], ids=["collective", "shape", "dtype", "large", "barrier"])
-def test_different_calls(tmp_path, one, other, words, options):
+def test_different_calls_are_reported(tmp_path, one, other, words, options):
     ends(tmp_path, f"""
     c.barrier()
     if c.rank == 0:
@@ -95,7 +95,7 @@ def test_different_calls(tmp_path, one, other, words, options):
 
 
 @mpi
-def test_a_cycle(tmp_path):
+def test_a_cycle_of_waiting_ranks_is_reported(tmp_path):
     """Rank 0 waits for 1, 1 for 2, and 2 for 0."""
     ends(tmp_path, "    c.recv((c.rank + 1) % 3, (1,), 'f4')\n", "ranks wait for each other",
          "rank 0 waits in recv from rank 1 float32 (1,)", "rank 2 waits in recv from rank 0", k=3)
@@ -143,7 +143,7 @@ def test_a_slow_rank_is_waited_for(tmp_path):
 
 
 @mpi
-def test_exit_codes(tmp_path):
+def test_the_exit_code_of_a_rank_is_reported(tmp_path):
     assert ends(tmp_path, "    if c.rank == 1: sys.exit(3)\n    c.barrier()\n",
                 "[rank 1] exited with code 3").code == 3
     said = ends(tmp_path, "    if c.rank == 1: os._exit(0)\n    c.barrier()\n", "without a word (os._exit")

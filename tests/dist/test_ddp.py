@@ -128,7 +128,7 @@ def test_parameters_unused_on_some_or_all_ranks():
         assert (grads["never.weight"] == 0).all()
 
 
-def test_the_mean_of_1_and_2():
+def test_gradients_are_averaged_over_ranks():
     def f(rank):
         m = nn.Linear(1, 1, bias=False)
         assert nn.parallel.DistributedDataParallel(m) is m
@@ -158,7 +158,7 @@ Pair = namedtuple("Pair", "a b")
 @pytest.mark.parametrize("pack", [lambda y: [y, y * 2], lambda y: {"a": y, "b": (y * 2, 3)},
                                   lambda y: Pair(y, y * 2),
                                   lambda y: (y, [y, {"z": y}])], ids=["list", "dict", "namedtuple", "twice"])
-def test_outputs(pack):
+def test_gradients_flow_through_nested_outputs(pack):
     class Packed(nn.Linear):
         def forward(self, x):
             return pack(super().forward(x))
@@ -200,7 +200,7 @@ def test_rank_0_may_evaluate_alone():
     assert on(2, f) == [(2, 3), None]
 
 
-def test_errors():
+def test_invalid_models_and_arguments_are_refused():
     with pytest.raises(CommError, match="the ranks' modules differ") as e:
         on(2, lambda r: nn.parallel.DistributedDataParallel(nn.Linear(2, 2 + r)))
     assert "'weight', [3, 2]" in str(e.value) and "'weight', [2, 2]" in str(e.value)
@@ -223,7 +223,7 @@ def test_a_rank_that_skips_backward_is_reported():
 
 @mpi
 @pytest.mark.parametrize("k", [2, 3])
-def test_processes(tmp_path, k):
+def test_ranks_may_be_processes(tmp_path, k):
     said = launch(tmp_path, Path(__file__).read_text("utf-8"), k,
                   env={"PYTHONPATH": os.pathsep.join([SRC, TESTS])})
     assert said.code == 0 and said.out.split() == ["ok"] * k, said.err

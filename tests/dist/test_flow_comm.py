@@ -146,7 +146,7 @@ def test_one_controller_of_three_devices(virtual):
      "out has another shape"),
     (lambda r: comm.all_reduce(flow.ones(2 + r)), CommError, "collectives of one group differ"),
 ])
-def test_errors(call, kind, message):
+def test_invalid_calls_of_comm_are_refused(call, kind, message):
     with pytest.raises(kind) as e:
         on(2, call)
     assert re.search(message, e.value.problem)  # not in the rest of the text, which contains the line above

@@ -54,11 +54,11 @@ class TestPlacement:
         assert isinstance(p.hierarchy, flow.Size) and flow.placement.all("cpu") == row(0, 1, 2, 3)
 
     @pytest.mark.parametrize("ranks", [[], [[0, 1], [2]], [0, 0], [-1], [0.5], "01", None])
-    def test_bad_ranks(self, ranks):
+    def test_invalid_ranks_are_refused(self, ranks):
         with pytest.raises(flow.errors.ArgumentError, match="ranks|twice"):
             flow.placement("cpu", ranks)
 
-    def test_bad_type(self):
+    def test_an_unknown_device_type_is_refused(self):
         with pytest.raises(RuntimeError, match='expected: "cpu" or "cuda"|"cpu" or "cuda"'):
             flow.placement("gpu", [0])
 
@@ -82,7 +82,7 @@ class TestSbp:
 
     @pytest.mark.parametrize("dim, words", [(-1, "must not be negative, but got -1"), ("0", "not the number"),
                                             (None, "not the number")])
-    def test_bad_axis(self, dim, words):
+    def test_an_invalid_axis_of_split_is_refused(self, dim, words):
         with pytest.raises(RuntimeError, match=words):
             split(dim)
 
@@ -116,7 +116,7 @@ class TestCreation:
         assert grid_parts[0].tolist() == [[0, 1], [4, 5]] and grid_parts[3].tolist() == [[10, 11], [14, 15]]
 
     @pytest.mark.parametrize("n, k, sizes", [(5, 2, [3, 2]), (7, 4, [2, 2, 2, 1]), (6, 4, [2, 2, 1, 1])])
-    def test_balanced(self, n, k, sizes):
+    def test_shards_of_uneven_axes_are_balanced(self, n, k, sizes):
         x = flow.arange(n, placement=row(*range(k)), sbp=split(0))
         assert [len(p) for p in shards(x).values()] == sizes and x.tolist() == list(range(n))
 

@@ -83,7 +83,7 @@ def row(sbp, k):
 
 @pytest.mark.parametrize("rule", ["sgd", "adam"])
 @pytest.mark.parametrize("k", [1, 2, 3, 4])
-def test_data_parallel(k, rule):
+def test_data_parallel_training_equals_one_device(k, rule):
     run = same_training(lambda: build_mlp_graph(draw_parameters(), rule=rule), k,
                         {"x": row("S0", k), "t": row("S0", k)})
     if k > 1:
@@ -93,7 +93,7 @@ def test_data_parallel(k, rule):
 
 
 @pytest.mark.parametrize("k", [2, 3])
-def test_model_parallel(k):
+def test_model_parallel_training_equals_one_device(k):
     sources = {"w0": row("S0", k), "b0": row("S0", k), "w1": row("S1", k), "x": row("B", k), "t": row("B", k)}
     for rule, states in (("sgd", ()), ("adam", "mv")):
         more = {f"{n}-{s}": at for n, at in sources.items() for s in states if n[0] in "wb"}
@@ -106,14 +106,14 @@ def grid(sbp, h=(2, 2)):
     return layout(sbp, range(h[0] * h[1]), h)
 
 
-def test_hybrid():
+def test_hybrid_parallel_training_equals_one_device():
     sources = {"x": grid(("S0", "B")), "t": grid(("S0", "B")), "w0": grid(("B", "S0")),
                "b0": grid(("B", "S0")), "w1": grid(("B", "S1")), "b1": grid(("B", "B"))}
     run = same_training(lambda: build_mlp_graph(draw_parameters()), 4, sources)
     assert run.arrays[0]["w0"].shape == (6, 8) and run.arrays[3]["w1"].shape == (6, 6)
 
 
-def test_pipeline():
+def test_a_pipeline_trains_as_one_device():
     """Layer 0 on devices 0 and 1, layer 1 on devices 2 and 3."""
     first, second = Place((0, 1), (2,)), Place((2, 3), (2,))
     sources = {"x": layout("S0", first), "w0": layout("B", first), "b0": layout("B", first),

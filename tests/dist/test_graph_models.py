@@ -41,7 +41,7 @@ def one_device(request):
 
 
 @pytest.mark.parametrize("plan", [*PLANS, *ZERO])
-def test_in_a_graph(world, one_device, plan):
+def test_models_train_in_global_graphs_as_on_one_device(world, one_device, plan):
     world(4)
     name, want = one_device
     make, loss_of, x, y = MODELS[name]

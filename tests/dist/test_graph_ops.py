@@ -34,14 +34,14 @@ def assert_distributed_equals_single(op, e, backward):
 
 
 @pytest.mark.parametrize("case", thin(CALLS), ids=label)
-def test_values(case):
+def test_distributed_graphs_have_the_values_of_one_device(case):
     op, example = case
     for e in sizes(op, example):
         assert_distributed_equals_single(op, e, False)
 
 
 @pytest.mark.parametrize("case", thin(TRAINED), ids=label)
-def test_gradients(case):
+def test_distributed_graphs_have_the_gradients_of_one_device(case):
     op, example = case
     for e in sizes(op, example):
         assert_distributed_equals_single(op, e, True)

@@ -29,7 +29,7 @@ def one_device(request):
 
 
 @pytest.mark.parametrize("plan", few(list(PLANS), lambda plan: plan == "hybrid"))
-def test_eager(world, one_device, plan):
+def test_models_train_with_global_tensors_as_on_one_device(world, one_device, plan):
     world(4)
     name, want = one_device
     make, loss_of, x, y = MODELS[name]

@@ -95,7 +95,7 @@ NOT_HERE = {
     "make bench-scale": "tests/benchmarks runs rows of it",
     "make bench-gpu": "tests/cuda runs its rows small", "make counters": "tests/cuda counts",
     "make annotate": "two minutes of Cython; flowedu/swap/build.py annotates in tests/learn/test_build.py",
-    "make chapter-N": "test_a_chapter below",
+    "make chapter-N": "test_make_chapter_runs_each_lesson below",
     "pip install": "test_package.py installs a wheel", "pip wheel": "test_package.py",
     "make frontier": "a step of .ci/run", "bash .ci/run": "runs this",
 }
@@ -130,7 +130,7 @@ def test_every_documented_target_has_a_rule():
             assert f"$({variable})" in rules or variable in rules, (command, page)
 
 
-def test_root_types_as_an_ordinary_user(tmp_path):
+def test_commands_run_as_an_ordinary_user_even_for_root(tmp_path):
     """Commands run without root's privileges, so that tests under root find missing permissions."""
     house = object.__new__(House)
     house.folder = house.home = tmp_path
@@ -153,7 +153,7 @@ def test_command_sequences(tmp_path, rows):
     sorted(p.name for p in (ROOT / "chapters").glob("[0-9]*_*")), lambda name: False,
     simulated=lambda name: any("needs=cuda" in p.read_text("utf-8")
                                for p in (ROOT / "chapters" / name).glob("*.md"))))
-def test_a_chapter(house, chapter):
+def test_make_chapter_runs_each_lesson(house, chapter):
     """Run `make chapter-N LESSON=1`; test_chapters.py runs the demos."""
     said = house.type(f"make chapter-{int(chapter[:2])} LESSON=1")
     pages = set(re.findall(rf"^chapters/{chapter}/(\w+\.md): \d+ code blocks ran", said, re.MULTILINE))

@@ -90,7 +90,7 @@ def test_impossible_plans_are_refused():
         list(syllabus.items(dataclasses.replace(first, holes=circle)))
 
 
-def test_the_command(tmp_path, capsys):
+def test_the_command_prints_and_writes_the_plan(tmp_path, capsys):
     out = tmp_path / "deep" / "plan.md"
     assert syllabus.main(["3", "1-2", "--out", str(out)]) == 0
     text = out.read_text(encoding="utf-8")

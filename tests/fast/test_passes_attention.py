@@ -178,7 +178,7 @@ def test_a_sum_of_thousands_of_terms():
     np.testing.assert_array_equal(run_graph(g, (np.float32([1, 2]), np.float32([1, 0.5])))[0], [3001, 1502])
 
 
-def test_messages():
+def test_invalid_arguments_are_refused():
     x = flow.tensor(np.zeros((2, 3), np.float32))
     with pytest.raises(DTypeError, match="mask has the wrong element type"):
         R["masked_softmax"](x, flow.tensor(np.zeros((2, 3), np.float32)), fill=0.0)

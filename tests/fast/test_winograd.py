@@ -63,7 +63,7 @@ def test_winograd_equals_the_direct_sum_in_float64(shape, outs, kernel, pads, th
 
 @settings(max_examples=15, deadline=None)
 @given(st.data())
-def test_any_shape(data):
+def test_winograd_equals_the_direct_sum_for_any_shape(data):
     kernel = data.draw(st.integers(3, 5))
     pads = data.draw(st.tuples(*[st.integers(0, kernel - 1)] * 4))
     h, w = data.draw(st.integers(8, 40)), data.draw(st.integers(8, 40))

@@ -42,7 +42,7 @@ def words():
 
 
 @pytest.mark.parametrize("make", [pictures, words])
-def test_a_report_and_a_profile(make):
+def test_columns_of_a_report_and_a_profile_are_aligned(make):
     g, args = make()
     g(*args)
     assert in_line(g.report().splitlines()), g.report()
@@ -52,7 +52,7 @@ def test_a_report_and_a_profile(make):
 
 @pytest.mark.parametrize("name", ["a", LONG])
 @pytest.mark.usefixtures("fresh_session")
-def test_a_plan(name):
+def test_columns_of_a_plan_are_aligned(name):
     @flow.global_function("train")
     def job(x: tp.Numpy.Placeholder((2, 1, 16, 16)), t: tp.Numpy.Placeholder((2,), flow.int32)) -> tp.Numpy:
         make = flow.truncated_normal(0.1)

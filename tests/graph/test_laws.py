@@ -22,7 +22,7 @@ def draw_call(op, example, dtype=np.float32):
 
 
 @pytest.mark.parametrize("case", thin(CALLS), ids=label)
-def test_values(case):
+def test_a_graph_and_a_job_have_the_values_of_eager_mode(case):
     op, example = case
     arrays, attrs = draw_call(op, example)
     xs = [flow.from_numpy(a) for a in arrays]
@@ -42,7 +42,7 @@ def test_values(case):
 
 
 @pytest.mark.parametrize("case", thin(TRAINED), ids=label)
-def test_gradients(case):
+def test_a_graph_and_a_job_have_the_gradients_of_eager_mode(case):
     """Gradients of a weighted sum of all floating results."""
     op, example = case
     arrays, attrs = draw_call(op, example, np.float64)

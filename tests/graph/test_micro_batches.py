@@ -125,7 +125,7 @@ SAFE = {"matmul", "add", "softmax", "layer_norm", "conv2d", "gather", "concat", 
 
 
 @pytest.mark.parametrize("case", OPS, ids=label)
-def test_every_op(case):
+def test_ops_in_micro_batches_equal_the_whole_batch_or_are_refused(case):
     op, example = case
     rng = np.random.default_rng(zlib.crc32(op.name.encode()))
     arrays = draw_arrays(op, example, np.float64, rng)
@@ -180,7 +180,7 @@ LAYER_CASES = [c for c in LAYERS + RECURRENT if not c[0].startswith("nn.BatchNor
 
 
 @pytest.mark.parametrize("case", LAYER_CASES, ids=lambda c: f"{c[0]} {c[1]}")
-def test_every_layer(case):
+def test_layers_in_micro_batches_equal_the_whole_batch_or_are_refused(case):
     text, *specs = case
     model, args = (Scaled(eval(text).double()), [flow.tensor(array(doubled(s), i))
                                                  for i, s in enumerate(specs)])

@@ -88,7 +88,7 @@ def train_model_eagerly(model, optimizer, loss_of, x, y, steps=STEPS):
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_twenty_steps(name):
+def test_twenty_steps_of_a_model_equal_eager_steps(name):
     make, loss_of, data = MODELS[name]
     (a, b), (x, y) = twins(lambda: make().double()), data()          # rounding errors stay small in float64
     x, y = (t.double() if t.dtype is flow.float32 else t for t in (x, y))
@@ -100,7 +100,7 @@ def test_twenty_steps(name):
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_float32(name):
+def test_float32_steps_and_predictions_are_near_eager_ones(name):
     """A few float32 steps, as in typical use, followed by prediction."""
     make, loss_of, data = MODELS[name]
     (a, b), (x, y) = twins(make), data()
@@ -116,7 +116,7 @@ def test_float32(name):
 
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
 @pytest.mark.parametrize("name", ["lenet", "gpt"])
-def test_optimizers(name, optimizer):
+def test_every_optimizer_trains_a_model_as_in_eager_mode(name, optimizer):
     make, loss_of, data = MODELS[name]
     make_optimizer = OPTIMIZERS[optimizer]
     (a, b), (x, y) = twins(lambda: make().double()), data()
@@ -129,7 +129,7 @@ def test_optimizers(name, optimizer):
 
 @pytest.mark.parametrize("name", ["mobilenet", "gpt"])
 @pytest.mark.parametrize("off", ["simplify", "cse", "dead", "fuse", "update", "inplace", "reuse"])
-def test_passes(name, off):
+def test_disabling_a_pass_does_not_change_training(name, off):
     make, loss_of, data = MODELS[name]
     (a, b), (x, y) = twins(lambda: make().double()), data()
     x = x.double() if x.dtype is flow.float32 else x
@@ -140,7 +140,7 @@ def test_passes(name, off):
 
 
 @pytest.mark.parametrize("name", ["mobilenet", "gpt"])
-def test_checkpointing(name):
+def test_checkpointing_does_not_change_training(name):
     make, loss_of, data = MODELS[name]
     (a, b), (x, y) = twins(lambda: make().double()), data()
     x = x.double() if x.dtype is flow.float32 else x

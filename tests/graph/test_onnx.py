@@ -51,14 +51,14 @@ def agrees(f, path, *xs, tol=1e-5):
 
 
 @pytest.mark.parametrize("name", modules_with_inputs())
-def test_models(name, tmp_path):
+def test_exported_models_compute_the_same(name, tmp_path):
     make, xs = modules_with_inputs()[name]
     agrees(make().eval(), tmp_path / "m.onnx", *xs, tol=1e-4)
 
 
 @pytest.mark.parametrize("make", [models.mobilenet_v2, models.resnet18, models.lenet5],
                          ids=lambda f: f.__name__)
-def test_vision_models(make, tmp_path):
+def test_exported_vision_models_compute_the_same(make, tmp_path):
     x = flow.randn(*((2, 1, 28, 28) if make is models.lenet5 else (2, 3, 32, 32)))
     agrees(make().eval(), tmp_path / "m.onnx", x, tol=1e-3)
 
@@ -86,7 +86,7 @@ CASES = [(op, e) for op in R.values() if known(op) and op.name not in ("recomput
 
 
 @pytest.mark.parametrize("case", CASES, ids=label)
-def test_records(case, tmp_path):
+def test_every_exportable_op_computes_the_same(case, tmp_path):
     op, example = case
     rng, attrs = np.random.default_rng(0), attributes(op, example)
     arrays = draw_arrays(op, example, np.float32, rng)
@@ -241,7 +241,7 @@ def test_random_numbers_are_drawn_by_the_runtime(tmp_path):
 
 
 @pytest.mark.parametrize("dtype", [flow.int32, flow.int64], ids=repr)
-def test_integers(dtype, tmp_path):
+def test_integer_ops_compute_the_same(dtype, tmp_path):
     x, y = flow.arange(-9, 9, dtype=dtype), flow.tensor([-3, -2, -1, 1, 2, 5] * 3, dtype=dtype)
     agrees(lambda x, y: (x % y, x // y, x & y, x | y, x ^ y), tmp_path / "m.onnx", x, y)
 
@@ -265,7 +265,7 @@ def test_comparisons_with_any_number(tmp_path):
                tmp_path / "m.onnx", x)
 
 
-def test_misuse(tmp_path, monkeypatch):
+def test_invalid_exports_are_refused(tmp_path, monkeypatch):
     with pytest.raises(RuntimeError, match="the graph is not compiled"):
         flow.onnx.export(make_graph(lambda self, x: x), tmp_path / "m.onnx")
     with pytest.raises(TypeError, match="not an nn.Graph and no module"):

@@ -73,7 +73,7 @@ def test_boxes_do_not_overlap_and_lines_go_down(tmp_path):
             assert numbers[1] < numbers[-1]
 
 
-def test_layers():
+def test_boxes_are_in_the_layer_after_their_inputs():
     a, b = Box("a", "", "input", ""), Box("b", "", "input", "")
     c = Box("c", "", "forward", "", reads=[a])
     d = Box("d", "", "forward", "", reads=[c, b])

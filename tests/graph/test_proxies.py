@@ -42,7 +42,7 @@ def test_attributes_of_a_proxy():
     assert next(iter(g.model.parameters())) is next(iter(model.parameters()))
 
 
-def test_handles():
+def test_to_graph_module_returns_a_handle_with_options():
     _, g = make_model_and_graph()
     handle = g.model.body[0].to(GraphModule)
     assert (handle.name, handle.name_prefix, handle.path, handle.type) == ("0", "model.body.", "model.body.0",
@@ -56,7 +56,7 @@ def test_handles():
         handle.set_stage(-1)
 
 
-def test_tensors():
+def test_proxied_tensors_convert_to_tensors_and_graph_tensors():
     model, g = make_model_and_graph()
     weight, mean = g.model.body[0].weight, g.model.body[2].running_mean
     assert weight.to(flow.Tensor) is model.body[0].weight and weight.shape == (3, 4)

@@ -143,7 +143,7 @@ def test_variables_can_be_changed_between_calls(tmp_path):
 
 
 # ---- misuse and damage
-def test_misuse(tmp_path):
+def test_invalid_paths_and_objects_are_refused(tmp_path):
     g = make_graph(lambda self, x: self.m(x), m=make_mlp())
     with pytest.raises(RuntimeError, match="graph must be compiled first"):
         flow.save(g, str(tmp_path / "m"))

@@ -83,7 +83,7 @@ def test_a_state_is_loaded_only_before_the_first_call():
         g.load_state_dict(g.state_dict())
 
 
-def test_strictness():
+def test_missing_and_unexpected_keys_raise_unless_strict_is_false():
     g = trainer(model := make_mlp(), MAKERS["sgd"](model.parameters()))
     state = g.state_dict()
     missing = {**state, "model": {k: v for k, v in state["model"].items() if k != "0.bias"}}

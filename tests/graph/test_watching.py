@@ -45,7 +45,7 @@ def test_values_and_gradients_in_the_order_of_registration(capsys):
     assert capsys.readouterr().out.count("the input\n[[") == 2
 
 
-def test_kinds_of_handlers():
+def test_handlers_receive_the_annotated_type():
     got = []
 
     def lists(a: tp.ListNumpy):
@@ -106,7 +106,7 @@ def test_micro_batches_are_watched_together():
     assert np.allclose(got[0], lin(X).numpy(), atol=1e-5) and got[1].tolist() == [[1.0]] * 8
 
 
-def test_outside():
+def test_watch_outside_of_a_build_is_refused():
     with pytest.raises(NotImplementedError, match="watch: not inside a job") as e:
         flow.watch(X)
     assert "build of an nn.Graph" in str(e.value)

@@ -24,7 +24,7 @@ def sizes(op):
 
 
 @pytest.mark.parametrize("case", CALLS, ids=label)
-def test_at_the_edges_of_blocks(case):
+def test_kernels_equal_their_reference_at_block_edges(case):
     op, example = case
     types = supported(op, example)
     tried = 0
@@ -51,7 +51,7 @@ LONG = ((65, 257), (257, 130), (130, 513), (600, 33))
 
 
 @pytest.mark.parametrize("case", cases(lambda op: op.name in FOLDS), ids=label)
-def test_two_long_axes(case):
+def test_kernels_equal_their_reference_for_two_long_axes(case):
     """Kernels that sum along one axis and block another, for instance with accumulators that are flushed
     every 64 rows.
     """

@@ -104,7 +104,7 @@ def test_bfloat16_to_and_from(d):
 
 @pytest.mark.parametrize("d", BY_CODE, ids=lambda d: d.name)
 @pytest.mark.parametrize("n", [0, 1, 63, 64, 65, 4097])
-def test_fill(d, n):
+def test_constants_of_each_dtype_are_filled(d, n):
     value = 1 if d.name == "bool" else -2.5 if d.is_floating_point else 100
     got = REGISTRY["constant"](shape=(n,), value=value, dtype=d)
     assert got.dtype is d

@@ -34,7 +34,7 @@ def fill_floats(op, example, number):
 
 
 @pytest.mark.parametrize("number", [0.0, 1.0, -1.0, 0.5])
-def test_flat_inputs_have_finite_gradients(number):
+def test_inputs_of_equal_numbers_have_finite_gradients(number):
     steep, refused = set(), set()
     for op, example in CALLS:
         arrays = fill_floats(op, example, number)

@@ -98,7 +98,7 @@ def group_of(name, shape, dtype, rng):
 
 @pytest.mark.parametrize("name", GROUPS)
 @given(data=st.data())
-def test_optimizers(name, data):
+def test_updates_of_several_parameters_equal_the_reference(name, data):
     """Several parameters at once, small and large, in any layout, with random attributes."""
     op = REGISTRY[name]
     rng = np.random.default_rng(data.draw(st.integers(0, 2**31)))

@@ -524,7 +524,7 @@ def test_in_place_computation_over_a_needed_value_is_detected(monkeypatch):
 # ------------------------------------------------------------------------------------------
 
 
-def test_levels(monkeypatch):
+def test_the_environment_variable_sets_the_level(monkeypatch):
     for text, number in (("", 0), ("0", 0), ("1", 1), ("2", 2)):
         monkeypatch.setenv(VARIABLE, text)
         assert level() == number

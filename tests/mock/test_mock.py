@@ -167,7 +167,7 @@ def public_names() -> list[str]:
     return (Path(__file__).parents[1] / "public_names.txt").read_text(encoding="utf-8").split()
 
 
-def test_wrong_calls():
+def test_invalid_calls_are_refused():
     with pytest.raises(ArgumentError, match="(?s)no package that flowedu stands in for.*'numpy'"):
         mock.enable("torch", "numpy")
     assert not mock.is_enabled("torch")

@@ -132,7 +132,7 @@ def test_the_warning_is_printed_once_per_line(name, monkeypatch):
 
 
 @pytest.mark.parametrize(("path", "first"), [*AUTOCASTS, *SCALERS])
-def test_wrong_calls(name, path, first):
+def test_invalid_calls_are_refused(name, path, first):
     make = found(name, path)
     with pytest.raises(CallError, match="(?s)there is no argument 'enable'.*enabled"):
         make(*first, enable=False)

@@ -28,7 +28,7 @@ def soft(x):
 
 
 @given(seeds, sizes, sizes, sizes, st.booleans(), st.booleans(), st.sampled_from([1.0, 0.5]))
-def test_products(seed, m, n, k, ta, tb, alpha):
+def test_matmul_equals_its_formula(seed, m, n, k, ta, tb, alpha):
     a, b = draw_normal(seed, 2, m, k), draw_normal(seed + 1, 2, k, n)
     x, y = (np.swapaxes(v, 1, 2).copy() if t else v for v, t in ((a, ta), (b, tb)))
     assert_shape_and_values(C.matmul(flow.tensor(x), flow.tensor(y), ta, tb, alpha), alpha * a @ b)
@@ -46,7 +46,7 @@ def test_gather_transpose_cast(seed, axis, n):
 
 
 @given(seeds, sizes, st.integers(2, 4))
-def test_losses(seed, n, k):
+def test_losses_equal_their_formulas(seed, n, k):
     x, t = draw_normal(seed, 2, n, k), np.random.default_rng(seed).integers(0, k, (2, n))
     picked = -np.log(np.take_along_axis(soft(x), t[..., None], -1))[..., 0]
     assert_shape_and_values(C.sparse_softmax_cross_entropy(flow.tensor(x), flow.tensor(t)), picked)
@@ -68,7 +68,7 @@ def test_normal_is_the_top_level_function():
 
 
 @given(seeds, sizes, st.integers(2, 4))
-def test_other_functions(seed, n, k):
+def test_other_functions_equal_their_formulas(seed, n, k):
     x, y = draw_normal(seed, n, 3, k), draw_normal(seed + 1, n, 3, k)
     t, p = np.random.default_rng(seed).integers(0, k, (n, 3)), soft(x)
     assert_shape_and_values(C.sparse_cross_entropy(flow.tensor(p), flow.tensor(t)),
@@ -89,7 +89,7 @@ def test_other_functions(seed, n, k):
 
 
 @given(seeds, st.integers(1, 2))
-def test_norms(seed, begin):
+def test_norms_equal_their_formulas(seed, begin):
     x = draw_normal(seed, 2, 3, 4)
     axes, shape = tuple(range(begin, 3)), x.shape[begin:]
     g, b = draw_normal(seed + 1, *shape), draw_normal(seed + 2, *shape)
@@ -103,7 +103,7 @@ def test_norms(seed, begin):
 
 
 @given(seeds, st.integers(-1, 2), st.integers(-1, 1))
-def test_chains_of_attention(seed, axis, diagonal):
+def test_fused_chains_of_attention_equal_their_formulas(seed, axis, diagonal):
     x = draw_normal(seed, 2, 3, 3)
     b = draw_normal(seed + 1, x.shape[axis])
     along = x + b.reshape([-1 if i == axis % 3 else 1 for i in range(3)])
@@ -124,7 +124,7 @@ def test_chains_of_attention(seed, axis, diagonal):
 
 
 @given(seeds, sizes, st.booleans(), st.integers(0, 2))
-def test_interactions(seed, n, own, padding):
+def test_feature_interactions_equal_their_formulas(seed, n, own, padding):
     features = [draw_normal(seed + i, 2, *([n] if i else []), 3) for i in range(2)]
     x = np.concatenate([f.reshape(2, -1, 3) for f in features], 1)
     r, c = np.tril_indices(n + 1, 0 if own else -1)

@@ -108,7 +108,7 @@ def test_dropout_only_while_training():
     np.testing.assert_array_equal(model(idx).detach().numpy(), model(idx).detach().numpy())
 
 
-def test_messages():
+def test_invalid_arguments_are_refused():
     with pytest.raises(ValueError, match="n_head does not divide d"):
         GPT(5, n_head=3, d=16)
     with pytest.raises(ValueError, match="Cannot forward sequence of length 9, block size is only 8"):

@@ -220,7 +220,7 @@ def test_subsequent_mask():
     np.testing.assert_array_equal(generate_square_subsequent_mask(4).numpy(), want)
 
 
-def test_refusals():
+def test_invalid_arguments_are_refused():
     with pytest.raises(ValueError, match="divisible by num_heads"):
         nn.MultiheadAttention(5, 2)
     with pytest.raises(RuntimeError, match="relu/gelu, not tanh"):

@@ -157,7 +157,7 @@ def test_parameter_lists_within_lists(sizes, at):
     (lambda: nn.ParameterList([flow.ones(1)])[3], IndexError, "out of range"),
     (lambda: nn.ParameterList().extend(flow.ones(3)), TypeError, "should be called with an iterable"),
 ])
-def test_error(call, error, words):
+def test_invalid_calls_of_containers_are_refused(call, error, words):
     with pytest.raises(error) as caught:
         call()
     assert words in str(caught.value)

@@ -111,7 +111,7 @@ def faults(rows):
 
 
 @pytest.mark.parametrize("numbers", few(CHANGES, {"0.0", "no batch"}.__contains__))
-def test_functions(numbers):
+def test_functions_of_flat_inputs_are_finite_where_pytorchs_are(numbers):
     def asked(module, *call):
         return lambda: called(module, *call, CHANGES[numbers])
 
@@ -123,7 +123,7 @@ def small(specs):
 
 
 @pytest.mark.parametrize("numbers", few(CHANGES, {"0.0", "no batch"}.__contains__))
-def test_layers(numbers):
+def test_layers_of_flat_inputs_are_finite_where_pytorchs_are(numbers):
     asked, rows = lambda module, *call: lambda: applied(module, *call, CHANGES[numbers]), []
     for text, *specs in LAYERS:
         specs = [s for s in specs if not isinstance(s, (str, dict))]

@@ -49,7 +49,7 @@ def rounded(args, dtype):
 @pytest.mark.parametrize("row", ROWS)
 @quick
 @given(data=st.data())
-def test_value(row, data):
+def test_values_equal_the_formula(row, data):
     d = Draw(data)
     dtype = d.one_of(np.float64, np.float32)
     args = rounded(row.draw(d), dtype)

@@ -91,7 +91,7 @@ FUNCTIONS = [
 
 
 @pytest.mark.parametrize("case", FUNCTIONS, ids=lambda c: f"{c[0]} {c[1]}")
-def test_function(case):
+def test_functions_equal_pytorchs(case):
     check_function(*case)
 
 

@@ -53,7 +53,7 @@ def sample_pixels(image, place, mode, padding, corners):
 @pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
 @pytest.mark.parametrize(("mode", "rank"), [("bilinear", 2), ("nearest", 2), ("bicubic", 2), ("bilinear", 3),
                                             ("nearest", 3)])
-def test_every_point(mode, rank, padding, corners):
+def test_every_point_equals_the_definition(mode, rank, padding, corners):
     rng = np.random.default_rng(rank)
     x, grid = (rng.standard_normal((2, 3, *(3, 4, 5)[:rank])), rng.uniform(-1.6, 1.6,
                                                                            (2, *(2, 3, 2)[:rank], rank)))
@@ -67,7 +67,7 @@ def test_every_point(mode, rank, padding, corners):
 
 
 @pytest.mark.parametrize(("mode", "rank"), [("bilinear", 3), ("bicubic", 2)])
-def test_gradients(mode, rank):
+def test_gradients_equal_difference_quotients(mode, rank):
     rng = np.random.default_rng(5)
     x, grid = rng.standard_normal((1, 2, *(3,) * rank)), rng.uniform(-0.9, 0.9, (1, *(2,) * rank, rank))
 

@@ -53,7 +53,7 @@ def _below(x):
     (init.kaiming_normal_, {"mode": "fan_out", "nonlinearity": "relu"}, math.sqrt(2 / 200), False),
     (init.kaiming_normal_, {"nonlinearity": "tanh"}, 5 / 3 / math.sqrt(300), False),
 ])
-def test_by_fan(f, kwargs, std, uniform):
+def test_the_deviation_follows_the_fan(f, kwargs, std, uniform):
     a = initialize(f, **kwargs)
     assert_std(a, std, 1.8 if uniform else 3.0)
     assert_mean(a, 0, std)
@@ -84,7 +84,7 @@ def test_dirac_and_sparse():
     assert ((a == 0).sum(0) == 15).all()
 
 
-def test_gains():
+def test_gains_equal_their_definition():
     assert [init.calculate_gain(n) for n in ("linear", "conv2d", "sigmoid", "selu")] == [1, 1, 1, 0.75]
     assert init.calculate_gain("relu") == math.sqrt(2)
     assert init.calculate_gain("leaky_relu", 0.2) == math.sqrt(2 / 1.04)
@@ -118,7 +118,7 @@ def test_layers_start_uniform_by_fan_in(make, fan_in):
         assert_std(a, bound / math.sqrt(3), 1.8)
 
 
-def test_other_layers_start():
+def test_other_layers_have_the_documented_initial_values():
     assert (nn.BatchNorm2d(3).weight.numpy() == 1).all()
     e = nn.Embedding(300, 40, padding_idx=7).weight.numpy()
     assert_std(np.delete(e, 7, 0), 1)
@@ -145,7 +145,7 @@ def test_parameters_stay_leaves():
     (lambda: init.uniform_(flow.empty(3), 1.0, 0.0), RuntimeError, "from"),
     (lambda: init.normal_(flow.empty(3), std=-1.0), RuntimeError, "std >= 0.0"),
 ])
-def test_error(call, error, words):
+def test_invalid_calls_of_initializers_are_refused(call, error, words):
     with pytest.raises(error) as caught:
         call()
     assert words in str(caught.value)

@@ -9,12 +9,12 @@ from .peers import check_module, modules  # noqa: E402
 
 
 @pytest.mark.parametrize("case", LAYERS, ids=lambda c: f"{c[0]} {c[1]}")
-def test_layer(case):
+def test_layers_equal_pytorchs(case):
     check_module(*case)
 
 
 @pytest.mark.parametrize("case", RECURRENT, ids=lambda c: f"{c[0]} {c[1]}")
-def test_recurrent_layer(case):
+def test_recurrent_layers_equal_pytorchs(case):
     check_module(*case)
 
 
@@ -25,7 +25,7 @@ def test_recurrent_layer(case):
     ("nn.LSTMCell(3, 4)", [(2, 3), (2, 4), (2, 4)], "m(xs[0], (xs[1], xs[2]))"),
     ("nn.RNNCell(3, 4)", [(2, 3), (2, 4)], "m(xs[0], xs[1])"),
 ])
-def test_recurrent_layer_from_a_state(text, specs, call):
+def test_recurrent_layers_with_an_initial_state_equal_pytorchs(text, specs, call):
     check_module(text, *specs, call=call)
 
 
@@ -55,14 +55,14 @@ ATTENTION = [
 
 
 @pytest.mark.parametrize(("text", "specs", "call"), ATTENTION, ids=[f"{c[0]} {c[2]}" for c in ATTENTION])
-def test_attention(text, specs, call):
+def test_attention_layers_equal_pytorchs(text, specs, call):
     check_module(text, *specs, call=call, tol=1e-7)
 
 
 @pytest.mark.parametrize("text", ["nn.BatchNorm2d(4)", "nn.InstanceNorm2d(4, track_running_stats=True)",
                                   "nn.BatchNorm2d(4, track_running_stats=False)", "nn.Dropout(0.5)",
                                   "nn.Dropout2d(0.3)", "nn.AlphaDropout(0.3)", "nn.RReLU()"])
-def test_layer_in_eval(text):
+def test_layers_in_eval_mode_equal_pytorchs(text):
     check_module(text, IMAGE, train=False)
 
 

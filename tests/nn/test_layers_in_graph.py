@@ -35,7 +35,7 @@ class Forward(nn.Graph):
 
 @pytest.mark.parametrize("train", [True, False])
 @pytest.mark.parametrize("case", CASES, ids=lambda c: f"{c[0]} {c[1]}")
-def test_forward(case, train):
+def test_layers_give_the_same_results_and_states_in_a_graph(case, train):
     text, *specs = case
     module = eval(text).double().train(train)
     randomize(module)
@@ -74,7 +74,7 @@ NETWORKS = {
 @pytest.mark.parametrize("name", NETWORKS)
 @pytest.mark.parametrize("loss", [nn.CrossEntropyLoss(),
                                   nn.CrossEntropyLoss(ignore_index=1, label_smoothing=0.1)], ids=str)
-def test_training(name, loss):
+def test_a_network_takes_the_same_step_in_a_graph(name, loss):
     make, spec = NETWORKS[name]
     x, y = flow.tensor(array(spec, 0)), flow.tensor(array(("int", 5, (4,)), 1))
     flow.manual_seed(0)

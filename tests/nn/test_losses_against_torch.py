@@ -62,11 +62,11 @@ LOSSES = [
 
 @pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
 @pytest.mark.parametrize("case", LOSSES, ids=lambda c: f"{c[0]} {c[1]}")
-def test_loss(case, reduction):
+def test_losses_equal_pytorchs(case, reduction):
     check_function(case[0].format(f", reduction='{reduction}'"), *case[1:])
 
 
-def test_batchmean():
+def test_kl_div_with_batchmean_equals_pytorchs():
     check_function("F.kl_div(x, y, reduction='batchmean')", (3, 4), ("simplex", (3, 4)))
 
 
@@ -92,13 +92,13 @@ MODULES = [
 
 
 @pytest.mark.parametrize("case", MODULES, ids=lambda c: c[0])
-def test_loss_module(case):
+def test_loss_modules_equal_pytorchs(case):
     call = "m(xs[0], xs[1].detach())" if "SoftMargin" in case[0] else "m(*xs)"
     check_module(case[0], *case[1:], call=call)
 
 
 @pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
-def test_ctc(reduction):
+def test_ctc_loss_equals_pytorchs(reduction):
     with quiet():
         (x,), (t,) = make_input_pairs([(7, 3, 5)])
         targets, steps, counts = (np.random.default_rng(0).integers(1, 5, (3, 4)), np.array([7, 6, 5]),

@@ -106,13 +106,13 @@ def broken_init():
     (lambda m: nn.Parameter([1.0]), TypeError, "not a tensor"),
     (lambda m: nn.Parameter(flow.tensor([1])), RuntimeError, "floating point"),
 ])
-def test_error(call, error, words):
+def test_invalid_assignments_and_calls_are_refused(call, error, words):
     with pytest.raises(error) as caught:
         call(Net())
     assert words in str(caught.value)
 
 
-def test_parameter():
+def test_a_parameter_is_a_leaf_that_requires_a_gradient():
     t = flow.ones(2)
     p = nn.Parameter(t)
     assert isinstance(p, flow.Tensor)

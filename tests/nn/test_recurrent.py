@@ -47,7 +47,7 @@ def state_for(name, states):
 @pytest.mark.parametrize("name", MODES)
 @few
 @given(data=st.data())
-def test_network(name, data):
+def test_recurrent_networks_equal_their_formula(name, data):
     d = Draw(data)
     first = d.one_of(True, False)
     module, own, mode, layers, ways, sizes = network_of(d, name, first)
@@ -67,7 +67,7 @@ def test_network(name, data):
 @pytest.mark.parametrize("name", MODES)
 @few
 @given(data=st.data())
-def test_gradient(name, data):
+def test_gradients_equal_the_derivative_of_the_formula(name, data):
     """Compare with the derivative of the formula along a direction in all parameters and the input."""
     d = Draw(data, smooth=True)
     module, own, mode, layers, ways, sizes = network_of(d, name)
@@ -92,7 +92,7 @@ def test_gradient(name, data):
 @pytest.mark.parametrize("name", ["RNNCell", "LSTMCell", "GRUCell"])
 @few
 @given(data=st.data())
-def test_cell(name, data):
+def test_recurrent_cells_equal_their_formula(name, data):
     d = Draw(data)
     mode = d.one_of(*MODES[name[:-4]])
     options = {"nonlinearity": mode} if name == "RNNCell" else {}
@@ -186,7 +186,7 @@ def test_packed_sequences_are_independent(name, data):
     assert_close(ends, state_for(name, tuple(np.concatenate(s, 1) for s in zip(*(w[1] for w in want)))))
 
 
-def test_refusals():
+def test_invalid_arguments_are_refused():
     x = flow.ones(3, 2, 4)
     with pytest.raises(ValueError, match="decreasing order"):
         rnn.pack_padded_sequence(x, [1, 3])

@@ -81,7 +81,7 @@ X = np.zeros((2, 3, 5, 5), np.float32)
     (lambda: F.triplet_margin_loss(*[flow.ones(2, 2)] * 3, margin=0.0), ValueError,
      "margin must be greater than 0"),
 ])
-def test_error(call, error, words):
+def test_invalid_calls_of_functions_are_refused(call, error, words):
     with pytest.raises(error) as caught:
         call()
     assert words in str(caught.value)

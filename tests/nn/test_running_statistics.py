@@ -63,7 +63,7 @@ def check_state(module, formula):
 @pytest.mark.parametrize("name", AXES)
 @few
 @given(data=st.data())
-def test_a_run_of_batches(name, data):
+def test_running_statistics_follow_their_formula_over_any_batches(name, data):
     d = Draw(data)
     alone = "Instance" in name
     axes = d.one_of(*AXES[name])

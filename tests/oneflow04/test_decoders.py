@@ -99,7 +99,7 @@ def test_integers_that_do_not_fit_are_not_cut(tmp_path):
         raw(batch(tmp_path, {"x": [1, -2]}), flow.uint8)
 
 
-def test_refusals(tmp_path):
+def test_invalid_arguments_of_decoders_are_refused(tmp_path):
     records = batch(tmp_path, {"x": [1.0, 2.0], "many": [b"a", b"b"], "b": b"abc"})
     with refused(DataError, "no feature 'y'", "'many' (bytes_list)", "'x' (float_list)"):
         data.OFRecordRawDecoder(records, "y", (2,), flow.float32)
@@ -189,7 +189,7 @@ def test_random_crops_follow_the_seed_and_change(tmp_path):
     (data, "ofrecord_image_decoder", "OFRecordImageDecoder"),
     (data, "ofrecord_image_decoder_random_crop", "OFRecordImageDecoderRandomCrop"),
     (flow.random, "coin_flip", "CoinFlip")])
-def test_the_snake_case_names(module, snake, camel):
+def test_snake_case_names_are_the_same_functions(module, snake, camel):
     one, other = (getattr(module, name) for name in (snake, camel))
     assert getattr(one, "function", one) is getattr(other, "function", other)  # compare the wrapped functions
 
@@ -302,7 +302,7 @@ def test_decode_ofrecord(tmp_path, where):
     assert padded.tolist() == [[0, 0, 0], [1, 0, 0]] and start[0].tobytes() == contents[0][:4]
 
 
-def test_refusals_of_decode_ofrecord(tmp_path):
+def test_invalid_arguments_of_decode_ofrecord_are_refused(tmp_path):
     digits(tmp_path)
     with refused(ValueError, "bgr2rgb"):
         data.ImagePreprocessor("rotate")

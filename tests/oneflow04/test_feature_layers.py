@@ -96,7 +96,7 @@ def test_the_activation_gets_a_name():
     (dict(kernel_size=0), ValueError, ["kernel_size"]), (dict(data_format="NC"), ValueError, ["data_format"]),
     (dict(activation="relu"), AssertionError, ["flow.nn.relu"]),
     (dict(activation=lambda b: b), TypeError, ["activation takes no name", "lambda x, name:"])])
-def test_a_convolution_layer_refuses(axes, options, error, words):
+def test_a_convolution_layer_refuses_invalid_arguments(axes, options, error, words):
     with refused(error, f"layers.conv{axes}d", *words, fix="kernel_size" not in options):
         run(lambda t: getattr(layers, f"conv{axes}d")(t, **{"filters": 4, **options}), f32(2, 3, *[4] * axes))
     with refused(AssertionError, f"layers.conv{axes}d", "axes instead of"):
@@ -131,7 +131,7 @@ def test_prelu_starts_as_relu_and_its_input_has_a_gradient():
     assert t.grad.numpy().tolist() == [[0.25, 0.25, 1]]
 
 
-def test_prelu_refuses():
+def test_prelu_refuses_invalid_arguments():
     for shared in ([0], [3], [-1], [1.0]):
         with refused(AssertionError, "shared_axes", "[1, 2]"):
             run(lambda t, s=shared: layers.prelu(t, shared_axes=s), f32(2, 3, 4))
@@ -182,7 +182,7 @@ def test_upsampling_is_that_of_pytorch(size, how, turned, width):
                                                               ["nearest"]),
     (dict(data_format="NCW"), ValueError, ["data_format"]), (dict(size=(2, 2, 2)), AssertionError, ["size"]),
     (dict(size=0), AssertionError, ["size"]), (dict(size="2"), AssertionError, ["size"])])
-def test_upsampling_refuses(options, error, words):
+def test_upsampling_refuses_invalid_arguments(options, error, words):
     with refused(error, "upsample_2d", *words):
         run(lambda t: layers.upsample_2d(t, **options), f32(1, 2, 3, 3))
     with refused(AssertionError, "x has 3 axes"):
@@ -260,7 +260,7 @@ def test_unnamed_normalisations_have_variables_of_their_own_and_named_ones_share
                                err_msg="beta moved by its mean gradient")
 
 
-def test_normalisation_refuses():
+def test_normalisation_refuses_invalid_arguments():
     with refused(AssertionError, "GroupNorm", "three axes"):
         run(nn.GroupNorm, f32(2, 32))
     for groups in (4, 0, 2.0):
@@ -297,7 +297,7 @@ def test_pixel_shuffle_and_its_gradient_are_those_of_pytorch():
     np.testing.assert_array_equal(b.grad.numpy(), a.grad.numpy())
 
 
-def test_pixel_shuffle_refuses():
+def test_pixel_shuffle_refuses_invalid_arguments():
     with refused(AssertionError, "divisible", "2 * 2"):
         run(lambda t: nn.PixelShuffle(t, 2), f32(1, 6, 2, 2))
     for factor in (0, -1, 1.5):

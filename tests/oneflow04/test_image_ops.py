@@ -83,7 +83,7 @@ def test_damaged_bytes_name_the_instance(damage):
         flow.image.decode(buffer(good, damage(good)))
 
 
-def test_decode_refuses():
+def test_decode_refuses_invalid_arguments():
     with refused(DTypeError, "instance 0", "float32"):
         flow.image.decode(buffer(f32(4)))
     with refused(ArgumentError, "YUV", "BGR"):
@@ -205,7 +205,7 @@ two = buffer(draw_image(4, 4), draw_image(4, 4, 1))
     ({"target_size": (8, 8), "interpolation_type": "lanczos"}, ArgumentError, ("lanczos", "bicubic")),
     ({"target_size": (8, 8), "interp_type": "Area"}, ArgumentError, ("Area", "Linear")),
     ({"target_size": (8, 8)}, ShapeError, ("instance 1", "(4, 4, 1)", "GRAY"))])
-def test_resize_refuses(options, error, words):
+def test_resize_refuses_invalid_arguments(options, error, words):
     with refused(error, *words):
         flow.image.Resize(two, **options)
 
@@ -281,7 +281,7 @@ batch = flow.tensor(np.zeros((2, 4, 4, 3), np.uint8))
     ((batch,), {"output_dtype": flow.int32}, NotImplementedError, ("int32",)),
     ((batch, flow.tensor(np.zeros(3, np.int8))), {}, ShapeError, ("mirror_blob", "int8[3]")),
     ((two,), {}, ArgumentError, ("crop_h",))])
-def test_crop_mirror_normalize_refuses(args, options, error, words):
+def test_crop_mirror_normalize_refuses_invalid_arguments(args, options, error, words):
     with refused(error, *words):
         flow.image.CropMirrorNormalize(*args, **options)
 

@@ -213,7 +213,7 @@ def test_a_full_disk_leaves_no_files(tmp_path, old):
     assert {p.name: p.read_bytes() for p in tmp_path.iterdir()} == before
 
 
-def test_refusals_of_the_writer(tmp_path):
+def test_invalid_arguments_of_the_writer_are_refused(tmp_path):
     with refused(ArgumentError, "data_part_num"):
         flow.data.ofrecord_writer(tmp_path, 0)
     with flow.data.ofrecord_writer(tmp_path) as w:

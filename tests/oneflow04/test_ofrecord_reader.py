@@ -93,7 +93,7 @@ def test_a_buffer_as_large_as_the_input_makes_every_order_equally_likely():
     assert len(counts) == 6 and all(abs(c - 1000) < 150 for c in counts)      # 5 standard deviations
 
 
-def test_refusals_of_the_reader(tmp_path):
+def test_invalid_arguments_of_the_reader_are_refused(tmp_path):
     write_numbered_records(tmp_path, 3, 2)
     with refused(DataError, "part-2", "data_part_num", "part-0, part-1"):
         flow.data.ofrecord_reader(tmp_path, 1, 3)

@@ -266,7 +266,7 @@ def test_a_child_process_does_not_wait_for_a_thread_it_does_not_have():
     assert r.stdout == "True\n" and r.stderr == ""
 
 
-def test_refusals():
+def test_invalid_arguments_are_refused():
     with refused(ArgumentError, "produce", "next"):
         Prefetcher([1, 2])
     for depth in (0, -1, 1.5, True):

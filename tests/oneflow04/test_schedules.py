@@ -224,7 +224,7 @@ def test_a_custom_schedule():
     (lambda: warmup.linear(1.5, 0.5), ValueError, "steps"),
     (lambda: warmup.linear(10, 1), ValueError, "start_multiplier"),
     (lambda: warmup.linear(10, -0.1), ValueError, "start_multiplier")])
-def test_messages(call, error, word):
+def test_invalid_arguments_are_refused(call, error, word):
     with pytest.raises(error) as info:
         call()
     e = info.value

@@ -38,7 +38,7 @@ def gradient(f, *arrays):
     (lambda p: lambda x: flow.reflection_pad2d(x, p), "reflect", {}),
     (lambda p: lambda x: flow.replication_pad2d(x, p), "edge", {})])
 @pytest.mark.parametrize("padding", [1, [2, 2, 1, 1], (0, 3, 2, 0), 0])
-def test_borders(f, mode, options, padding):
+def test_padding_functions_equal_numpys(f, mode, options, padding):
     left, right, top, bottom = [padding] * 4 if isinstance(padding, int) else padding
     want = np.pad(BCE, ((0, 0), (0, 0), (top, bottom), (left, right)), mode, **options)
     got, = compare_eager_and_job(f(padding), BCE)
@@ -207,7 +207,7 @@ def test_count_not_finite():
 
 
 # aliases, and ops on the variables of a job
-def test_second_names():
+def test_second_names_compute_the_same():
     x = f32(3, 4)
     for f, want in ((math.sigmoid_v2, math.sigmoid), (math.tanh_v2, math.tanh),
                     (flow.amp_white_identity, flow.identity),

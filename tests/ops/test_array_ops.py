@@ -40,7 +40,7 @@ def test_two_ranges_need_names():
 
 
 @pytest.mark.parametrize("args", [(3, 3), (5, 2), (0,), (0, 5, 0), (0, 5, -1), (1.5,), (0, 4.0), (True,)])
-def test_range_refuses(args):
+def test_range_refuses_invalid_arguments(args):
     with refused(AssertionError, "range"):
         flow.range(*args)
 
@@ -145,12 +145,12 @@ def test_slice_v2_slices_as_python_does(data):
     ([(-4, None, None)], "start is out of range"),
     ([(0, 1)], "(start, stop, step)"), ([(0, 1, 1)] * 3, "up to 2"), (3, "up to 2"),
     ([(0, 1.5, 1)], "three ints")])
-def test_slice_v2_refuses(slices, word):
+def test_slice_v2_refuses_invalid_arguments(slices, word):
     with refused(ValueError, word):
         flow.slice_v2(flow.tensor(f32(3, 2)), slices)
 
 
-def test_slice_update_refuses():
+def test_slice_update_refuses_invalid_arguments():
     x, u = flow.tensor(f32(3, 2)), flow.tensor(f32(1, 2))
     with refused(ValueError, "float32 (2, 2)"):
         flow.slice_update(x, u, [(0, 2, 1)])
@@ -296,7 +296,7 @@ def test_assign_in_a_training_job_and_eagerly():
     np.testing.assert_array_equal(t.numpy(), x)
 
 
-def test_assign_refuses():
+def test_assign_refuses_invalid_arguments():
     x = f32(3)
     with refused(ValueError, "not a variable"):
         run(lambda a: flow.assign(a, a), x, returns=None)

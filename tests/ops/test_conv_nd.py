@@ -73,7 +73,7 @@ def padding_pairs(x, w, strides, mode, dilations):
 
 
 @given(convolutions(), st.booleans())
-def test_convolution(drawn, turned):
+def test_convolution_equals_explicit_sums(drawn, turned):
     axes, x, w, strides, mode, dilations, groups = drawn
     want = by_hand(x, w, strides, padding_pairs(x, w, strides, mode, dilations), dilations, groups)
     padding = mode if isinstance(mode, str) else [(0, 0), *mode, (0, 0)] if turned else [0, 0, *mode]
@@ -155,7 +155,7 @@ def test_a_gradient_of_a_gradient_of_conv3d():
     (dict(data_format=None), ValueError, ["data_format"]), (dict(groups=2), AssertionError, ["groups"]),
     (dict(groups=0), AssertionError, ["groups"]), (dict(dilations=3, padding="VALID"), ValueError,
                                                    ["does not fit"])])
-def test_convolution_refuses(axes, options, error, words):
+def test_convolution_refuses_invalid_arguments(axes, options, error, words):
     x, w = f32(1, 3, *[4] * axes), f32(2, 3, *[3] * axes, seed=1)
     with refused(error, f"conv{axes}d" if "padding" not in options or "dilations" in options else "", *words,
                  fix=False):
@@ -249,7 +249,7 @@ def test_same_of_the_transposed_convolution_cuts_at_the_bottom_right():
     (dict(output_shape=(1, 5, 9, 9)), AssertionError, ["no conv2d makes", "leave output_shape out"]),
     (dict(output_shape=(1, 4, 7, 9)), AssertionError, ["(1, 5, H, W)"]),
     (dict(output_shape=7), AssertionError, ["output_shape"])])
-def test_transposed_convolution_refuses(options, error, words):
+def test_transposed_convolution_refuses_invalid_arguments(options, error, words):
     x, w = flow.tensor(f32(1, 2, 3, 4)), flow.tensor(f32(2, 5, 3, 3, seed=1))
     with refused(error, *words, fix=False):
         nn.conv2d_transpose(**{"value": x, "filter": w, "output_shape": (1, 5, 7, 9), "strides": 2,

@@ -49,7 +49,7 @@ def test_gather_uses_the_axis_after_the_batch_by_default():
     np.testing.assert_allclose(g, want, rtol=1e-6)
 
 
-def test_gather_refuses():
+def test_gather_refuses_invalid_arguments():
     x, i = flow.tensor(f32(3, 4)), flow.tensor(np.zeros((3, 2), np.int32))
     with refused(ValueError, "batch axes"):
         flow.gather(x, i, axis=0, batch_dims=1)
@@ -108,7 +108,7 @@ def test_only_the_last_update_of_an_index_has_a_gradient():
     np.testing.assert_allclose(du, [0, weights[3], weights[1]])
 
 
-def test_scatter_refuses():
+def test_scatter_refuses_invalid_arguments():
     x, i = flow.tensor(f32(4, 3)), flow.tensor(np.array([[1], [3]]))
     with refused(ValueError, "(2, 3)", "updates (2, 2)"):
         flow.scatter_nd(i, flow.tensor(f32(2, 2)), (4, 3))
@@ -167,7 +167,7 @@ def test_segment_sums(data):
     np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
 
 
-def test_segments_refuse():
+def test_segments_refuse_invalid_arguments():
     x, i = flow.tensor(f32(3)), flow.tensor(np.array([0, 1, 2]))
     with refused(ValueError, "num_segments"):
         flow.unsorted_segment_sum(x, i, 0)
@@ -258,7 +258,7 @@ def test_sort_sends_gradients_back():
     np.testing.assert_allclose(g, want)
 
 
-def test_order_refuses():
+def test_sorting_functions_refuse_invalid_arguments():
     t = flow.tensor(f32(3))
     with refused(AssertionError, "DESCENDING", "'down'"):
         flow.sort(t, direction="down")

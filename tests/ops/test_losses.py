@@ -42,7 +42,7 @@ def unit(*shape, seed=0):
       [-0.54243773, -0.3840736, -0.5065163]]),
     (flow.smooth_l1_loss, (np.float32([0.1, 0.4, 0.3, 0.5, 0.9]), np.float32([0.3, 0.9, 2.5, 0.4, 0.3])),
      [0.02, 0.12499999, 1.7, 0.005, 0.17999998])])
-def test_vectors(loss, arrays, want):
+def test_losses_have_the_values_of_oneflow(loss, arrays, want):
     got = run_checked_job(loss, *arrays)
     assert got.dtype == np.float32 and got.shape == np.shape(want)
     np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-7)
@@ -313,13 +313,13 @@ def test_ctc_training_converges():
                                                             "0"),
     (dict(input_lengths=np.int32([5, 6])), "6"), (dict(input_lengths=np.int32([5, -1])), "-1"),
     (dict(target_lengths=np.int32([4, 3])), "4")])
-def test_ctc_refuses_values(change, word):
+def test_ctc_refuses_invalid_values(change, word):
     args = dict(log_probs=LOG_PROBS, targets=LABELS, input_lengths=FIVE, target_lengths=THREE) | change
     with refused(RuntimeError, f"out of range: {word}", "input_length <= time"):
         flow.ctc_loss(**{k: flow.tensor(v) for k, v in args.items()})
 
 
-def test_ctc_refuses_specs():
+def test_ctc_refuses_invalid_shapes_and_dtypes():
     x, t, n, c = map(flow.tensor, (LOG_PROBS, LABELS, FIVE, THREE))
     with refused(ValueError, "(time, batch, classes)"):
         flow.ctc_loss(flow.transpose(x, [1, 0, 2]), t, n, c)
@@ -338,7 +338,7 @@ def test_ctc_refuses_specs():
                                          (nn.BCEWithLogitsLoss, 2),
                                          (nn.KLDivLoss, 2), (nn.MarginRankingLoss, 3),
                                          (nn.TripletMarginLoss, 3)])
-def test_losses_refuse(loss, count):
+def test_losses_refuse_invalid_arguments(loss, count):
     name, others = loss.__name__, [flow.tensor(A)] * (count - 1)
     with refused(AssertionError, name, "reduction"):
         loss(flow.tensor(A), *others, reduction="average")
@@ -348,7 +348,7 @@ def test_losses_refuse(loss, count):
         loss(flow.tensor(A.astype(np.float64)), *others)
 
 
-def test_more_refusals():
+def test_invalid_weights_and_shapes_are_refused():
     t = flow.tensor(A)
     with refused(AssertionError, "pos_weight"):
         nn.BCEWithLogitsLoss(t, t, pos_weight=t)

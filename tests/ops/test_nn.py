@@ -40,7 +40,7 @@ def windows(a, k, stride, before, after, fill, dilation=1):
     (3, 2, "SAME_UPPER", [[54, 45], [72, 54]]), (3, 1, "VALID", [[54, 63], [90, 99]]),
     (3, 2, [[0, 0], [0, 0], [1, 0], [1, 0]], [[14, 30], [57, 99]]), (3, 1, (0, 0, [0, 0], 0),
                                                                      [[54, 63], [90, 99]])])
-def test_conv_vectors(k, stride, padding, want):
+def test_convolution_gives_the_values_of_the_specification(k, stride, padding, want):
     def conv(a, w):
         return nn.conv2d(a, w, stride, padding)
 
@@ -61,7 +61,7 @@ def test_the_odd_pixel_of_same_is_at_the_top_left():
 
 @given(st.sampled_from(["SAME_LOWER", "SAME_UPPER", "VALID"]), st.integers(1, 3), st.integers(1, 3),
        st.integers(1, 2), st.sampled_from([1, 2]), st.booleans())
-def test_convolution(mode, k, stride, dilation, groups, last):
+def test_convolution_equals_explicit_sums(mode, k, stride, dilation, groups, last):
     a, w = f32(2, 4, 7, 6), f32(6, 4 // groups, k, k, seed=1)
     if last:
         groups, w = 1, f32(6, 4, k, k, seed=1)
@@ -86,7 +86,7 @@ def test_convolution(mode, k, stride, dilation, groups, last):
     (dict(padding=[0, 0]), AssertionError), (dict(strides=[1]), AssertionError),
     (dict(strides="2"), ValueError),
     (dict(data_format="NC"), ValueError), (dict(dilations=(1, 1, 1)), AssertionError)])
-def test_convolution_refuses(options, error):
+def test_convolution_refuses_invalid_arguments(options, error):
     options = {"strides": 1, "padding": "SAME", **options}
     with refused(error, fix=False):
         run(lambda a, w: nn.conv2d(a, w, **options), SQUARE, f32(1, 1, 3, 3))
@@ -99,7 +99,7 @@ def test_convolution_refuses(options, error):
     (nn.max_pool2d, "SAME", [[1, 3], [7, 9]]), (nn.max_pool2d, "SAME_UPPER", [[5, 6], [8, 9]]),
     (nn.avg_pool2d, "SAME", [[1, 2.5], [5.5, 7]]), (nn.max_pool2d, "VALID", [[5]]),
     (nn.avg_pool2d, "VALID", [[3]]), (nn.max_pool2d, [0, 0, (0, 1), (0, 1)], [[5, 6], [8, 9]])])
-def test_pool_vectors(f, padding, want):
+def test_pooling_gives_the_values_of_the_specification(f, padding, want):
     np.testing.assert_array_equal(run(lambda a: f(a, 2, 2, padding), NINE)[0, 0], want)
 
 
@@ -111,7 +111,7 @@ def test_padding_affects_neither_maximum_nor_mean():
 
 @given(st.sampled_from(["SAME_LOWER", "SAME_UPPER", "VALID"]), st.integers(1, 3), st.integers(1, 3),
        st.booleans())
-def test_pooling(mode, k, stride, last):
+def test_pooling_equals_explicit_windows(mode, k, stride, last):
     a = f32(2, 3, 7, 6)
     ph, pw = pads(mode, 7, k, stride), pads(mode, 6, k, stride)
     view = windows(a, k, stride, (ph[0], pw[0]), (ph[1], pw[1]), np.nan)
@@ -132,7 +132,7 @@ def test_ceil_mode_counts_padding_only_if_explicit():
 @pytest.mark.parametrize("options, error", [
     (dict(ksize=[2, 2, 2]), ValueError), (dict(ksize="2"), ValueError), (dict(strides=[]), ValueError),
     (dict(data_format="NCHW_VECT_C"), AssertionError), (dict(padding="half"), AssertionError)])
-def test_pooling_refuses(options, error):
+def test_pooling_refuses_invalid_arguments(options, error):
     options = {"ksize": 2, "strides": 2, "padding": "SAME", **options}
     with refused(error, fix=False):
         run(lambda a: nn.max_pool2d(a, **options), NINE)
@@ -250,7 +250,7 @@ def test_dropout_does_nothing_in_a_predict_job_or_at_rate_0():
     assert same == [True, True]
 
 
-def test_dropout_refuses():
+def test_dropout_refuses_invalid_arguments():
     for rate in (1.0, -0.1, None, "half"):
         with refused(AssertionError, "0 <= rate < 1"):
             run(lambda t, r=rate: nn.dropout(t, r), f32(3))

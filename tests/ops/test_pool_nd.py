@@ -57,7 +57,7 @@ def windows(x, ksize, strides, around, fill=np.nan):
 
 
 @given(poolings(), st.booleans())
-def test_pooling(drawn, turned):
+def test_pooling_equals_explicit_windows(drawn, turned):
     axes, x, ksize, strides, mode, around = drawn
     view = windows(x, ksize, strides, around)
     padding = mode if isinstance(mode, str) else [0, *mode, 0] if turned else [0, (0, 0), *mode]
@@ -69,7 +69,7 @@ def test_pooling(drawn, turned):
 
 
 @given(poolings())
-def test_gradients(drawn):
+def test_the_gradient_reaches_the_maximum_or_is_split_evenly(drawn):
     """The maximum passes its gradient to its position; the mean splits it evenly over the unpadded elements
     of the window.
     """
@@ -121,7 +121,7 @@ def test_the_first_of_equal_maxima_gets_the_gradient():
     assert line.grad.numpy().ravel().tolist() == [1, 0, 1, 0]
 
 
-def test_vectors():
+def test_pooling_gives_the_values_of_the_specification():
     x = np.arange(1, 4, dtype=np.float32).reshape(1, 1, 3)
     for f, mode, want in ((nn.max_pool1d, "SAME", [1, 3]), (nn.max_pool1d, "SAME_UPPER", [2, 3]),
                           (nn.avg_pool1d, "same", [1, 2.5]), (nn.avg_pool1d, "SAME_UPPER", [1.5, 3])):
@@ -156,7 +156,7 @@ def test_ceil_mode_counts_padding_only_if_explicit():
                                                                   ["padding"]),
     (dict(padding=1), ValueError, ["padding"]), (dict(ksize=9, padding="VALID"), ValueError,
                                                  ["does not fit", "SAME"])])
-def test_pooling_refuses(key, options, error, words):
+def test_pooling_refuses_invalid_arguments(key, options, error, words):
     with refused(error, *words, fix=False):
         run(lambda a: POOL[key](a, **{"ksize": 2, "strides": 2, "padding": "SAME", **options}),
             f32(1, 2, *[5] * key[1]))

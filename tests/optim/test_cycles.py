@@ -111,7 +111,7 @@ def test_a_step_beyond_the_end():
     lambda o: L.CyclicLR(o, 0.1, 0.2, mode="square"), lambda o: L.CyclicLR(o, 0.1, 0.2, 0),
     lambda o: L.CyclicLR(o, 0.1, 0.2, scale_mode="epochs"), lambda o: L.CyclicLR(o, [0.1], [0.2, 0.3]),
     lambda o: L.OneCycleLR(make(optim.Adagrad), 0.1, 5), lambda o: L.CyclicLR(make(optim.Adagrad), 0.1, 0.2)])
-def test_wrong_calls(call):
+def test_invalid_arguments_are_refused(call):
     optimizer = make(optim.SGD)
     with pytest.raises(FlowError, match="(?s)(OneCycleLR|CyclicLR).*expected.*got.*fix"):
         call(optimizer)

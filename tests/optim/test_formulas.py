@@ -77,7 +77,7 @@ def assert_same_parameters(one, two, rtol=1e-10):
 
 
 @pytest.mark.parametrize("case", cases(), ids=named)
-def test_six_steps(case):
+def test_six_steps_equal_the_formula(case):
     name, options = case
     one, two = pair(name, SHAPES, options)
     rng = np.random.default_rng(1)
@@ -87,7 +87,7 @@ def test_six_steps(case):
 
 
 @pytest.mark.parametrize("name", FORMULAS)
-def test_single_precision(name):
+def test_six_float32_steps_are_near_the_formula(name):
     one, two = pair(name, SHAPES, FORMULAS[name][2] | {"lr": 0.05} | decay(name, 0.1), np.float32)
     rng = np.random.default_rng(2)
     for _ in range(4):

@@ -146,7 +146,7 @@ def test_resuming_by_last_step():
     assert schedule.last_step == 4 and opt.param_groups[0]["lr"] == pytest.approx(0.01)
 
 
-def test_verbose(capsys):
+def test_verbose_prints_each_new_rate(capsys):
     L.StepLR(optimizer(), 1, verbose=True).step()
     assert capsys.readouterr().out == ("Last step 0 adjusting learning rate of param_groups[0] to 1.0\n"
                                        "Last step 1 adjusting learning rate of param_groups[0] to 0.1\n")
@@ -203,7 +203,7 @@ def test_plateau_equals_pytorchs():
             np.testing.assert_allclose(plateau(values, **options), want)
 
 
-def test_names():
+def test_both_spellings_are_the_same_class():
     assert flow.optim.lr_scheduler.WarmupLR is flow.optim.lr_scheduler.WarmUpLR
     assert flow.optim.lr_scheduler.StepLR is L.StepLR
 

@@ -142,7 +142,7 @@ def test_a_save_between_any_two_files_of_a_load(tmp_path, monkeypatch, kind, loc
     assert os.listdir(tmp_path) == ["c"]
 
 
-def test_two_processes(tmp_path):
+def test_a_process_loads_while_another_saves(tmp_path):
     """Test two processes that do not coordinate reads and writes."""
     path = tmp_path / "c"
     flow.save(state(0), path)

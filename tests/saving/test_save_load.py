@@ -291,7 +291,7 @@ def test_pickles_are_never_read(tmp_path):
     assert flow.load(old)["a"].tolist() == [1]
 
 
-def test_npz(tmp_path):
+def test_npz_files_round_trip(tmp_path):
     np.savez(tmp_path / "w.npz", w=np.arange(3.0), b=np.int64(2))
     got = flow.load(tmp_path / "w.npz")
     assert_same_value({"w": flow.tensor(np.arange(3.0)), "b": flow.tensor(2)}, got)

@@ -33,7 +33,7 @@ def test_every_extra_is_listed():
         assert set(extras) - DEVELOPERS == set(EXTRAS)
 
 
-def test_as_a_command():
+def test_the_command_prints_the_table():
     done = subprocess.run([sys.executable, "-m", "flowedu"], capture_output=True, encoding="utf-8",
                           timeout=HANGS,
                           env={**os.environ, "FLOWEDU_NUM_THREADS": "1", "FLOWEDU_ISA": "base"})

@@ -103,7 +103,7 @@ def train_once(width):
     return graph, model, data
 
 
-def test_of_a_graph(tmp_path):
+def test_a_timeline_of_a_graph_has_its_calls(tmp_path):
     flow.set_num_threads(2)
     try:
         graph, model, data = train_once(256)
@@ -125,7 +125,7 @@ def test_of_a_graph(tmp_path):
         t.save(tmp_path / "step.png")
 
 
-def test_of_a_job(fresh_session):  # noqa: F811
+def test_a_timeline_of_a_job_has_its_calls(fresh_session):  # noqa: F811
     step = job(lambda a: flow.math.relu(flow.matmul(a, a)) + 1.0, f32(4, 4))
     t = step.timeline(f32(4, 4), repeats=2)
     assert [c.timing.name for c in t.calls] == [s.name for s in step.plan.steps]

@@ -22,7 +22,7 @@ def has_nan_gradient(g):
 
 
 @pytest.mark.parametrize("case", EVERY)
-def test_values_and_gradients(case):
+def test_values_and_gradients_equal_pytorchs(case):
     text, flags = split(case)
     ours, theirs = variables(text, flow, True), variables(text, torch, True)
     got, want = evaluate_line(text, flow, ours), evaluate_line(text, torch, theirs)
@@ -49,7 +49,7 @@ def test_values_and_gradients(case):
 
 
 @pytest.mark.parametrize("case", CREATION + CASTS)
-def test_creation_and_conversion(case):
+def test_creation_and_conversion_equal_pytorchs(case):
     got, want = (evaluate_line(case, flow, variables(case, flow, False)),
                  evaluate_line(case, torch, variables(case, torch, False)))
     assert_same_as_torch(got, want)
@@ -57,7 +57,7 @@ def test_creation_and_conversion(case):
 
 @pytest.mark.parametrize("case", INDEX + ADVANCED)
 @pytest.mark.parametrize("value", ["2.5", "v1"])
-def test_assignment(case, value):
+def test_assignments_equal_pytorchs(case, value):
     """x[index] = value changes the same elements. A value with a gradient receives the gradient of the
     elements it wrote.
     """
@@ -97,7 +97,7 @@ def test_assignment(case, value):
 
 
 @pytest.mark.parametrize("text, kind", rows(REFUSED))
-def test_both_refuse(text, kind):
+def test_flowedu_refuses_what_pytorch_refuses(text, kind):
     """test_refusals.py checks flowedu's messages."""
     with pytest.raises(Exception) as theirs:
         evaluate_line(text, torch, variables(text, torch, False))
@@ -105,7 +105,7 @@ def test_both_refuse(text, kind):
 
 
 @pytest.mark.parametrize("text, kind", rows(ASSIGNMENTS))
-def test_both_refuse_to_assign(text, kind):
+def test_flowedu_refuses_assignments_that_pytorch_refuses(text, kind):
     with pytest.raises(Exception) as theirs:
         exec(text, {n: torch.tensor(v) for n, v in INPUTS.items()})
     assert theirs.type.__name__ == kind

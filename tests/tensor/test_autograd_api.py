@@ -240,7 +240,7 @@ def test_hooks_after_accumulation_may_free_the_gradient():
         (a * 2).register_post_accumulate_grad_hook(step)
 
 
-def test_nodes():
+def test_grad_fn_has_the_names_and_links_of_the_graph():
     a, b = leaf(1.0, 2.0), leaf(3.0, 4.0)
     y = (a * b).sum()
     assert y.grad_fn.name() == "reduce_sum_backward" and repr(y.grad_fn) == "<reduce_sum_backward>"

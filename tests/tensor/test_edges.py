@@ -130,7 +130,7 @@ def test_masks_of_no_axes_are_written():
 
 
 @pytest.mark.parametrize("what", VALUES)
-def test_value(what):
+def test_values_at_edges_are_as_listed(what):
     call, dtype, want = VALUES[what]
     got = call()
     assert got.dtype is getattr(flow, dtype)
@@ -157,7 +157,7 @@ SLOPES = {
 
 
 @pytest.mark.parametrize("what", SLOPES)
-def test_slope(what):
+def test_slopes_at_edges_are_as_listed(what):
     f, inputs, want = SLOPES[what]
     leaves = [t(x, dtype=flow.float64, requires_grad=True) for x in inputs]
     f(*leaves).sum().backward()

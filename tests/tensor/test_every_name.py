@@ -102,13 +102,13 @@ def names_of_table(table: dict) -> set[str]:
     return {n for names in table.values() for n in names.split()}
 
 
-def test_functions():
+def test_every_function_is_tested_or_listed():
     public = {n for n, x in vars(flow).items() if not n.startswith("_") and callable(x)
               and not isinstance(x, (type, types.ModuleType))}
     assert public - named() - names_of_table(FUNCTIONS) == set()
 
 
-def test_methods():
+def test_every_method_is_tested_or_listed():
     """test_inplace.py tests the in-place methods."""
     public = {n for n in dir(flow.Tensor) if not n.startswith("_") and not n.endswith("_")}
     assert public - named() - names_of_table(METHODS) - INNER == set()

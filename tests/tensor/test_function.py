@@ -135,7 +135,7 @@ def test_returned_inputs_and_inputs_changed_in_place():
     assert x.grad.item() == 72
 
 
-def test_errors():
+def test_invalid_functions_are_refused():
     class Count(Cube):
         @staticmethod
         def backward(ctx, dy):

@@ -206,7 +206,7 @@ def test_leaves_that_require_grad_are_not_written():
     ([5], "out of range"), (np.array([True]), "shape of the mask"), (([0, 1], [0, 1, 2]),
                                                                      "could not be broadcast"),
     (flow.tensor([1.0]), "must be long, int, byte or bool"), ((Ellipsis, Ellipsis), "single ellipsis")])
-def test_messages(index, words):
+def test_invalid_indices_are_refused(index, words):
     with pytest.raises((IndexError, ValueError), match=words) as e:
         flow.ones(3, 4)[index]
     assert e.value.expected and e.value.got and e.value.fix and "test_indexing.py" in e.value.at

@@ -96,7 +96,7 @@ def test_copy_fill_and_zero():
     assert y.contiguous_() is y and y.is_contiguous() and y.tolist() == X.T.tolist()
 
 
-def test_keywords():
+def test_inplace_methods_accept_keywords():
     x = flow.tensor(X)
     x.add_(flow.tensor(X), alpha=2).sub_(flow.tensor(X), alpha=0.5)
     np.testing.assert_allclose(x.numpy(), 2.5 * X)

@@ -39,7 +39,7 @@ def change_layout(a):
 
 @given(st.data(), st.sampled_from(WHOLE), st.sampled_from(ARITHMETIC + DIVISIONS + COMPARISONS),
        st.booleans())
-def test_operators(data, other, f, swapped):
+def test_operators_equal_numpys(data, other, f, swapped):
     """NumPy and PyTorch promote integers alike, and overflow wraps."""
     a, b = data.draw(arrays()), data.draw(arrays(other, SHAPES))
     try:
@@ -63,7 +63,7 @@ def test_operators(data, other, f, swapped):
 
 
 @given(arrays(), st.sampled_from(["neg", "abs", "sign", "square", "relu", "bitwise_not", "clone", "floor"]))
-def test_functions(a, name):
+def test_functions_equal_numpys(a, name):
     want = {"neg": np.negative, "abs": np.abs, "sign": np.sign, "square": np.square,
             "relu": lambda a: np.maximum(a, 0),
             "bitwise_not": np.invert, "clone": np.copy, "floor": np.copy}[name]
@@ -80,7 +80,7 @@ def test_shifts(a, n):
 
 
 @given(arrays(shape=st.sampled_from([(4,), (2, 3), (70, 3), (1, 300)])), st.sampled_from([None, 0, -1]))
-def test_reductions(a, dim):
+def test_reductions_equal_numpys(a, dim):
     x = flow.from_numpy(a)
     along = () if dim is None else (dim,)
     assert_equal(x.sum(*along), a.sum(dim, dtype=np.int64))

@@ -118,7 +118,7 @@ def test_dlpack_lifetimes():
     assert t.tolist() == list(range(10))
 
 
-def test_dlpack_refuses():
+def test_dlpack_refuses_tensors_that_cannot_be_shared():
     t = flow.tensor([1.0])
     capsule = t.__dlpack__()
     flow.from_dlpack(capsule)
@@ -211,7 +211,7 @@ def test_memory_inspection():
     assert flow.from_numpy(a)[2:].storage_offset() == 2
 
 
-def test_data():
+def test_data_shares_memory_without_history():
     w = flow.tensor([1.0, 2.0], requires_grad=True)
     w.data.mul_(3)
     assert w.tolist() == [3, 6] and not w.data.requires_grad and w.data.data_ptr() == w.data_ptr()
@@ -226,7 +226,7 @@ def test_data():
         w.data = 3
 
 
-def test_size():
+def test_a_size_is_a_tuple():
     s = flow.ones(2, 3, 4).shape
     assert s == (2, 3, 4) and isinstance(s, tuple) and isinstance(s, flow.Size) and s.numel() == 24
     assert (repr(s) == "flowedu.Size([2, 3, 4])" and isinstance(s[1:], flow.Size) and s[1:] == (3, 4)
@@ -330,7 +330,7 @@ def test_limits_of_bfloat16():
 
 @pytest.mark.parametrize("name", ["float32", "float64", "float16", "bfloat16", "int8", "uint8", "int16",
                                   "int32", "int64"])
-def test_limits(name):
+def test_limits_equal_pytorchs(name):
     torch = pytest.importorskip("torch")
     kind = "finfo" if "float" in name else "iinfo"
     mine, theirs = getattr(flow, kind)(getattr(flow, name)), getattr(torch, kind)(getattr(torch, name))

@@ -63,7 +63,7 @@ def finite_differences(text: str, inputs: dict, name: str):
 
 
 @pytest.mark.parametrize("case", EVERY + OURS)
-def test_values_and_gradients(case):
+def test_values_and_gradients_equal_the_reference(case):
     text, flags = split(case)
     ours, theirs = variables(text, flow, True), variables(text, m, False)
     got, want = evaluate_line(text, flow, ours), meant(text, theirs)
@@ -96,7 +96,7 @@ def test_values_and_gradients(case):
 
 
 @pytest.mark.parametrize("case", CREATION + CASTS)
-def test_creation_and_conversion(case):
+def test_creation_and_conversion_equal_the_reference(case):
     got, want = (evaluate_line(case, flow, variables(case, flow, False)),
                  evaluate_line(case, m, variables(case, m, False)))
     if case.startswith(("m.empty", "m.Tensor(0")):         # no elements, or arbitrary ones
@@ -107,7 +107,7 @@ def test_creation_and_conversion(case):
 
 @pytest.mark.parametrize("case", INDEX + ADVANCED + MASKS)
 @pytest.mark.parametrize("value", ["number", "row"])
-def test_assignment(case, value):
+def test_assignments_equal_the_reference(case, value):
     """x[index] = value changes the elements that NumPy changes. The gradient of x covers the unwritten
     elements, that of value the written ones.
     """

@@ -90,7 +90,7 @@ def test_print_options_match_torch(options):
     (lambda: flow.tensor([[1.5, 2], [3, 4]]),
         "tensor([[1.5000, 2.0000],\n        [3.0000, 4.0000]], dtype=flowedu.float32)"),
 ])
-def test_full_repr(t, text):
+def test_the_whole_text_of_a_tensor_is_as_listed(t, text):
     assert repr(t()) == str(t()) == text
 
 

@@ -23,7 +23,7 @@ def same_dtype(a, b):
 
 
 @pytest.mark.parametrize("a, b", list(itertools.product(NAMES, NAMES)))
-def test_two_tensors(a, b):
+def test_dtypes_of_two_tensors_are_promoted_as_in_pytorch(a, b):
     for f in OPERATORS:
         for p, q in (((2,), (2,)), ((2,), ()), ((), (2,)), ((), ())):
             ours, theirs = f(of(flow, a, p), of(flow, b, q)), f(of(torch, a, p), of(torch, b, q))

@@ -32,7 +32,7 @@ def assert_matches(ours, meant):
 
 
 @pytest.mark.parametrize("a, b", list(itertools.product(NAMES, NAMES)))
-def test_two_tensors(a, b):
+def test_two_tensors_have_the_dtype_of_the_table(a, b):
     for f in OPERATORS:
         for p, q in SHAPES:
             assert_matches(f(of(flow, a, p), of(flow, b, q)), f(of(m, a, p), of(m, b, q)))

@@ -114,7 +114,7 @@ def test_randperm_returns_every_permutation():
     assert len(seen) == 6 and all(sorted(p) == [0, 1, 2] for p in seen) and flow.randperm(0).shape == (0,)
 
 
-def test_arguments():
+def test_creation_functions_accept_sizes_dtypes_and_requires_grad():
     assert flow.rand(2, 3).shape == flow.rand((2, 3)).shape == (2, 3) and flow.rand(()).ndim == 0
     assert (flow.randint(5, (2,)).dtype is flow.int64 and flow.randint(0, 5, (2,),
                                                                        dtype=flow.int32).dtype is flow.int32)

@@ -11,7 +11,7 @@ from .refusals import ASSIGNMENTS, REFUSED, rows
 
 
 @pytest.mark.parametrize("text, kind", rows(REFUSED))
-def test_lines(text, kind):
+def test_invalid_lines_are_refused(text, kind):
     with pytest.raises(getattr(builtins, kind)) as ours:
         evaluate_line(text, flow, variables(text, flow, False))
     message = str(ours.value)

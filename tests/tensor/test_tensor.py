@@ -68,7 +68,7 @@ def test_only_one_element_is_a_number(look):
         look(flow.tensor([1.0, 2.0]))
 
 
-def test_sources():
+def test_creation_functions_have_the_documented_values_and_dtypes():
     assert flow.full((2, 3), 1.5).tolist() == [[1.5] * 3] * 2 and flow.full(2, 1).dtype is flow.int64
     assert flow.full((2,), 1.0, requires_grad=True).requires_grad
     assert flow.empty(2, 3).shape == flow.empty((2, 3)).shape == (2, 3)
@@ -133,7 +133,7 @@ def test_indexing_equals_numpys(data, shape):
 @pytest.mark.parametrize("index, error", [(2, IndexError), ((0, 3), IndexError), ((0, 0, 0), ValueError),
                                           (slice(None, None, 0), ValueError), ([0, 2], IndexError),
                                           (1.0, IndexError)])
-def test_indexing_refuses(index, error):
+def test_invalid_indices_are_refused(index, error):
     with pytest.raises(error):
         flow.tensor(x)[index]
 
@@ -157,13 +157,13 @@ def test_reshape_of_any_view_equals_numpys(data, shape):
 
 
 @pytest.mark.parametrize("shape", [(7,), (-1, -1), (-1, 4), (5, -1), (2, -3)])
-def test_reshape_refuses(shape):
+def test_reshape_refuses_invalid_sizes(shape):
     with pytest.raises(ValueError, match="reshape"):
         flow.tensor(x).reshape(*shape)
 
 
 @given(SHAPES, st.data())
-def test_reductions(shape, data):
+def test_reductions_equal_numpys(shape, data):
     a = f32(*shape)
     axis = data.draw(st.none() | st.lists(st.integers(-len(shape), len(shape) - 1), min_size=1,
                                           unique_by=lambda d: d % len(shape)).map(tuple) if shape
@@ -177,7 +177,7 @@ def test_reductions(shape, data):
         np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-6)
 
 
-def test_methods():
+def test_methods_equal_numpys():
     t, p = flow.tensor(x), np.abs(x) + 1
     for name, want in (("relu", np.maximum(x, 0)), ("exp", np.exp(x)), ("tanh", np.tanh(x)),
                        ("abs", np.abs(x)), ("sign", np.sign(x)),

@@ -79,7 +79,7 @@ def test_a_function_is_called_twice_and_its_effects_happen_twice():
 
 
 @pytest.mark.parametrize("segments", [1, 2, 3, 5])
-def test_segments(segments):
+def test_checkpoint_sequential_equals_plain_calls(segments):
     steps = [nn.Linear(4, 4), nn.Dropout(0.4), nn.Tanh(), nn.Linear(4, 4), nn.ReLU()]
     for functions in (nn.Sequential(*steps), steps):
         found = []

@@ -60,7 +60,7 @@ def test_erasing_covers_the_image_with_probability_p(kind):
 
 
 @pytest.mark.parametrize("kind", ["array", "tensor"])
-def test_values(kind):
+def test_erased_pixels_have_the_given_values(kind):
     flow.manual_seed(1)
     img, always = (draw_image(kind).astype("f4") if kind == "array" else draw_image(kind).float(),
                    {"p": 1.0, "scale": (0.3, 0.4)})
@@ -92,6 +92,6 @@ def test_seed_batch_and_oversized_rectangle():
 @pytest.mark.parametrize("options", [{"p": 2}, {"scale": (0.5, 0.2)}, {"scale": (0.5, 1.2)},
                                      {"ratio": (0, 1)},
                                      {"value": "white"}, {"value": None}, {"value": (1, 2)}], ids=str)
-def test_wrong_calls(options):
+def test_invalid_arguments_are_refused(options):
     with pytest.raises(ArgumentError, match="(?s)RandomErasing.*expected.*got.*fix"):
         T.RandomErasing(**{"p": 1.0, "scale": (0.2, 0.3), **options})(draw_image("tensor"))

@@ -147,7 +147,7 @@ NETWORKS = {     # name: (constructor, formula, input shape)
 
 
 @pytest.mark.parametrize("name", NETWORKS)
-def test_network(name):
+def test_networks_equal_their_formulas(name):
     options, formula, shape = NETWORKS[name]
     make = getattr(models, name)
     make = make.neural_style_transfer if name == "neural_style_transfer" else make

@@ -33,7 +33,7 @@ def cheap_init(monkeypatch):
 
 
 @pytest.mark.parametrize("name", COUNTS)
-def test_counts(name, cheap_init):
+def test_models_have_the_published_number_of_parameters(name, cheap_init):
     model = getattr(models, name)()
     assert count(model) == COUNTS[name]
     if name in TENSORS:

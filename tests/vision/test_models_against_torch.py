@@ -60,7 +60,7 @@ def assert_same_as_torch(got, want, what):
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_values_and_gradients(name):
+def test_values_and_gradients_equal_pytorchs(name):
     ours, theirs, shape = CASES[name]
     model, twin = pair(ours, theirs)
     rng = np.random.default_rng(1)
@@ -105,7 +105,7 @@ def test_training_has_the_same_losses():
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_float32(name):
+def test_float32_results_are_near_pytorchs(name):
     """The usual dtype, in evaluation mode, because norms over a small training batch amplify every
     rounding.
     """
@@ -118,7 +118,7 @@ def test_float32(name):
     np.testing.assert_allclose(got.numpy(), want.numpy(), rtol=1e-3, atol=1e-4 * np.abs(want.numpy()).max())
 
 
-def test_gpt():
+def test_gpt_equals_the_pytorch_implementation():
     model, twin = pair(lambda: GPT(23, n_layer=2, n_head=3, d=12, block_size=9),
                        lambda: twins.GPT(23, 2, 3, 12, 9))
     assert sum(p.numel() for p in model.parameters()) == sum(p.numel() for p in twin.parameters())

@@ -82,7 +82,7 @@ def test_nms_keeps_boxes_without_better_overlaps(a, data):
 
 
 @given(st.integers(1, 3), st.integers(1, 5), st.integers(1, 5), st.integers(0, 9))
-def test_masks(n, h, w, seed):
+def test_masks_to_boxes_equals_its_definition(n, h, w, seed):
     m = np.random.default_rng(seed).random((n, h, w)) < 0.4
     if not m.any((1, 2)).all():
         with pytest.raises(ShapeError):
@@ -154,7 +154,7 @@ def test_focal_loss(seed, alpha, gamma):
                             rel_tol=1e-9)
 
 
-def test_blocks():
+def test_blocks_have_the_documented_layers():
     x = flow.randn(2, 4, 6, 6)
     block = ops.Conv2dNormActivation(4, 8, 5, 2, dilation=2)
     assert ([type(m) for m in block] == [nn.Conv2d, nn.BatchNorm2d, nn.ReLU]

@@ -319,7 +319,7 @@ def test_grayscale_matches_pillow():
                                             ("contrast", ImageEnhance.Contrast),
                                             ("saturation", ImageEnhance.Color)])
 @pytest.mark.parametrize("factor", [0.0, 0.3, 1.0, 1.7])
-def test_adjust(what, enhancer, factor):
+def test_adjusted_images_match_pillow(what, enhancer, factor):
     a = pixels(12, 12)
     want = np.asarray(enhancer(Image.fromarray(a)).enhance(factor)).astype(int)
     for kind, x in three(a).items():
@@ -576,7 +576,7 @@ def test_compose_lambda_and_repr():
     (lambda: F.to_pil_image("x"), TypeError, "pic should be Tensor or ndarray"),
     (lambda: F.pil_to_tensor(pixels()), TypeError, "pic should be PIL Image"),
 ])
-def test_messages(call, error, words):
+def test_invalid_arguments_are_refused(call, error, words):
     with pytest.raises(error, match=re.escape(words)):
         call()
 

@@ -77,7 +77,7 @@ def test_the_extension_selects_the_format(tmp_path):
     (ArgumentError, lambda: utils.make_grid(flow.rand(2, 3, 2, 2), nrow=0)),
     (ArgumentError, lambda: utils.make_grid(flow.rand(2, 3, 2, 2), padding=-1)),
     (ArgumentError, lambda: utils.make_grid(flow.rand(2, 3, 2, 2), normalize=True, value_range=1.0))])
-def test_wrong_calls(kind, call):
+def test_invalid_arguments_are_refused(kind, call):
     with pytest.raises(kind, match="make_grid.*\n.*\n.*expected") as e:
         call()
     assert isinstance(e.value, FlowError) and e.value.fix

@@ -33,7 +33,7 @@ def look_inside_job(look, *arrays):
 # --- attributes
 # ------------------------------------------------------------------------------------------------------
 
-def test_attributes():
+def test_blobs_have_the_attributes_of_their_spec():
     a, b, v = [], [], []
 
     def look(t):
@@ -174,13 +174,13 @@ def test_integers_are_divided_as_floats_or_by_floordiv():
     np.testing.assert_array_equal(run(lambda t: flow.cast(t, flow.float) / 2, ints), ints / 2)
 
 
-def test_two_numbers_are_no_blob():
+def test_an_op_of_two_python_numbers_is_refused():
     for body in (lambda t: m.add(1, 2), lambda t: m.divide(1, 2), lambda t: flow.where(t, 1, 2)):
         with refused(DTypeError, "both operands are Python numbers", "flow.constant"):
             run(body, ints)
 
 
-def test_cast():
+def test_cast_changes_the_dtype_or_returns_the_blob():
     got = run(lambda t: flow.cast(t, flow.int32), x * 3)
     assert got.dtype == np.int32
     np.testing.assert_array_equal(got, (x * 3).astype(np.int32))
@@ -225,7 +225,7 @@ def test_shapes_that_do_not_broadcast_are_refused(p, q):
     ("rint", np.rint, 0), ("round", np.round, 0), ("sign", np.sign, 0), ("square", np.square, 0),
     ("sigmoid", lambda a: 1 / (1 + np.exp(-a)), 0), ("softplus", lambda a: np.log1p(np.exp(a)), 0),
     ("log_sigmoid", lambda a: -np.log1p(np.exp(-a)), 0), ("relu", lambda a: np.maximum(a, 0), 0)])
-def test_unary_functions(name, numpy, domain):
+def test_unary_functions_equal_numpys(name, numpy, domain):
     a = (np.abs(x) + 0.1, np.clip(x, -0.9, 0.9))[domain - 1] if domain else x * 2
     got = run(getattr(m, name), a + 1 if name == "acosh" else a)
     np.testing.assert_allclose(got, numpy(a.astype(np.float64)), rtol=2e-5, atol=1e-6)
@@ -248,7 +248,7 @@ def test_reciprocal_no_nan_xdivy_and_xlogy_at_zero():
 @pytest.mark.parametrize("name, numpy", [
     ("maximum", np.maximum), ("minimum", np.minimum), ("atan2", np.arctan2), ("floordiv", np.floor_divide),
     ("squared_difference", lambda a, b: (a - b) ** 2)])
-def test_binary_functions(name, numpy):
+def test_binary_functions_equal_numpys(name, numpy):
     np.testing.assert_allclose(run(getattr(m, name), x, y), numpy(x, y), rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(run(m.pow, np.abs(x), y), np.abs(x) ** y, rtol=1e-5)
     np.testing.assert_allclose(run(lambda t: m.pow(t, 2), x), x ** 2, rtol=1e-5)
@@ -281,7 +281,7 @@ REDUCTIONS = {
 @pytest.mark.parametrize("name", REDUCTIONS)
 @pytest.mark.parametrize("axis", [None, 0, -1, [0, 2], (1,), [0, 1, 2]])
 @pytest.mark.parametrize("keepdims", [False, True])
-def test_reductions(name, axis, keepdims):
+def test_reductions_equal_numpys(name, axis, keepdims):
     a = f32(2, 3, 4)
     got = run(lambda t: getattr(m, f"reduce_{name}")(t, axis, keepdims), a)
     want = REDUCTIONS[name](a.astype(np.float64), axis=tuple(axis) if isinstance(axis, list) else axis,
@@ -316,7 +316,7 @@ def test_argmax_is_int32():
 # ----------------------------------------------------------------------------------------------------------
 
 @given(st.booleans(), st.booleans(), st.integers(0, 2), st.booleans(), st.sampled_from([1.0, 0.5]))
-def test_matmul(ta, tb, batch, flat_b, alpha):
+def test_matmul_equals_numpys(ta, tb, batch, flat_b, alpha):
     lead = (2, 3)[:batch]
     a = f32(*lead, *((4, 5) if not ta else (5, 4)))
     b = f32(*(() if flat_b else lead), *((5, 6) if not tb else (6, 5)), seed=1)
@@ -364,7 +364,7 @@ a3 = f32(2, 3, 4)
     (lambda t: flow.where(t > 0, t, flow.zeros_like(t)), np.maximum(a3, 0)),
     (lambda t: flow.where(t > 0, t, 0), np.maximum(a3, 0)),
     (lambda t: flow.where(flow.cast(t > 0, flow.int32), t, t * 2), np.where(a3 > 0, a3, a3 * 2))])
-def test_shape_functions(body, want):
+def test_shape_functions_equal_numpys(body, want):
     got = run(body, a3)
     assert got.shape == want.shape
     np.testing.assert_array_equal(got, want)
@@ -385,7 +385,7 @@ def test_shape_functions(body, want):
     (lambda t: flow.slice(t, [0, 0, 0], [3, 1, 1]), ValueError), (lambda t: flow.constant(1), AssertionError),
     (lambda t: flow.constant(np.ones(2), flow.float), NotImplementedError),
     (lambda t: flow.gather(t, t), TypeError), (lambda t: flow.one_hot(t, 3), TypeError)])
-def test_shape_functions_refuse(body, error):
+def test_shape_functions_refuse_invalid_arguments(body, error):
     with refused(error):
         run(body, a3)
 

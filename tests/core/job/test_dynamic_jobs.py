@@ -100,7 +100,7 @@ def test_list_numpy_needs_the_mirrored_view():
 @pytest.mark.parametrize("bad, words", [
     ([f32(5, 2)], ["larger than the placeholder"]), ([f32(4)], ["rank"]), (f32(4, 2), ["per device"]),
     ([f32(2, 2), f32(2, 2)], ["per device"])])
-def test_arguments_that_do_not_fit(bad, words):
+def test_arguments_that_do_not_fit_the_placeholder_are_refused(bad, words):
     @flow.global_function("predict", mirrored())
     def job(x: tp.ListNumpy.Placeholder((4, 2))) -> tp.ListNumpy:
         return x * 2.0
@@ -138,7 +138,7 @@ def test_watch_receives_the_fed_arrays():
     assert seen == [[(2, 2, 3)], (True, [1.0] * 2), [(5, 2, 3)], (True, [1.0] * 5)]
 
 
-def test_a_future_of_dynamic_blobs():
+def test_a_future_returns_dynamic_blobs():
     @flow.global_function("predict", mirrored())
     def job(x: tp.ListNumpy.Placeholder((4, 2))):
         return {"twice": x * 2.0}
@@ -185,7 +185,7 @@ def test_a_source_advances_with_every_run_and_reads_ahead():
     assert threading.active_count() == before, "the thread that reads ahead has ended"
 
 
-def test_a_job_with_only_a_source():
+def test_a_job_without_arguments_advances_its_source():
     @flow.global_function()
     def job() -> tp.Numpy:
         return count(2, start=5)

@@ -250,7 +250,7 @@ def test_every_place_calls_its_function(place):
 
 
 @pytest.mark.parametrize("kind", SIGNALS)
-def test_thrown_into_a_generator(kind):
+def test_a_decorated_generator_receives_thrown_exceptions(kind):
     """The decorated generator receives the exception that its caller throws in, may end or go on, and runs
     its `finally`.
     """

@@ -141,7 +141,7 @@ def test_placeholders_as_default_values():
     np.testing.assert_array_equal(old(x, {"n": np.ones(3, np.float32)}), x + 1)
 
 
-def test_no_arguments():
+def test_a_job_may_have_no_arguments():
     @flow.global_function()
     def five() -> tp.Numpy:
         return flow.constant(5, flow.float32, (2,))

@@ -26,7 +26,7 @@ one = np.ones(1, np.float32)
     (lambda: opt.SGD(constant_rate(0.1), momentum=0), [.95, .9, .85]),
     (lambda: opt.Adam(constant_rate(0.001)), [.99683772, .99258813, .98763790]),
     (lambda: opt.Adam(constant_rate(0.001), do_bias_correction=True), [.999, .998, .997])])
-def test_vectors(optimizer, want):
+def test_optimizers_follow_the_trajectories_of_the_specification(optimizer, want):
     np.testing.assert_allclose(weights_after_steps(optimizer(), 3), want, rtol=1e-6)
 
 
@@ -46,7 +46,7 @@ def test_schedules_see_the_step_before_it_is_counted():
 
 
 @pytest.mark.parametrize("options", [{"momentum": 1.0}, {"momentum": -0.1}, {"grad_clipping": 1.0}])
-def test_sgd_refuses(options):
+def test_sgd_refuses_invalid_arguments(options):
     with refused(ValueError, "optimizer.SGD" if "momentum" in options else "grad_clipping"):
         opt.SGD(constant_rate(0.1), **options)
 
@@ -190,7 +190,7 @@ def test_a_predict_job_uses_the_trained_variables():
      ["trainable"]),
     ("train", lambda a: opt.SGD(constant_rate(0.1)).minimize(flow.math.argmax(flow.layers.dense(a, 2))),
      ["floating point"])])
-def test_jobs_that_cannot_train(kind, body, words):
+def test_jobs_that_cannot_train_are_refused(kind, body, words):
     with refused(flow.JobBuildAndInferError, *words, at=False):
         run(lambda a: (body(a), a)[1], f32(2, 3), type=kind)
 
@@ -470,7 +470,7 @@ def test_a_job_trains_as_pytorch_does(model, rule, dtype, tolerance):
             assert_near(after[name], moving[name].numpy(), 10 * tolerance)
 
 
-def test_typed_results():
+def test_a_train_job_returns_typed_results():
     @flow.global_function("train")
     def step(a: tp.Numpy.Placeholder((4, 3))) -> tuple[tp.Numpy, tp.Numpy]:
         y = flow.layers.dense(a, 2, kernel_initializer=ones)

@@ -363,7 +363,7 @@ def test_errors_name_the_place_in_the_nesting():
         js.check_return((Blob(), {"loss": [Blob(), Blob(), 0.5]}), returns, is_blob, "train_job")
 
 
-def test_none_and_no_annotation():
+def test_none_is_returned_only_where_it_is_annotated():
     js.check_return(None, None, is_blob, "job")
     js.check_return(None, sg.MISSING, is_blob, "job")
     with raises(AssertionError, "None"):

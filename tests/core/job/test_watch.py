@@ -173,7 +173,7 @@ def test_an_exception_in_a_handler_reaches_the_caller():
 # --- watch_diff
 # ------------------------------------------------------------------------------------------------------
 
-def test_vector_matmul():
+def test_matmul_gives_the_watched_values_of_the_specification():
     """With weights of 2 and inputs of 1, the gradient of the summed loss is 3 everywhere."""
     def body(watch, a):
         w = flow.get_variable("w", (3, 20), initializer=flow.constant_initializer(2))
@@ -184,7 +184,7 @@ def test_vector_matmul():
     np.testing.assert_array_equal(d, np.full((3, 20), 3.0))
 
 
-def test_vector_convolution():
+def test_convolution_gives_the_watched_values_of_the_specification():
     def body(watch, a):
         w = flow.get_variable("w", (1, 1, 3, 3), initializer=flow.ones_initializer())
         watch("w", w)
@@ -194,7 +194,7 @@ def test_vector_convolution():
     np.testing.assert_array_equal(d[0, 0], [[14, 18, 22], [30, 34, 38], [46, 50, 54]])
 
 
-def test_vector_variable():
+def test_a_watched_variable_has_the_value_of_the_specification():
     seen = []
 
     def body(a):
@@ -206,7 +206,7 @@ def test_vector_variable():
     np.testing.assert_array_equal(seen[0], [2.5] * 5)
 
 
-def test_vector_of_two_jobs_that_share_a_variable():
+def test_two_jobs_that_share_a_variable_watch_the_same_values():
     """`loss` = 3 * x1^2 with x1 = x + v, so d(x1) = 6 * x1: first with v = 0, then with the v that the first
     job wrote.
     """
@@ -225,7 +225,7 @@ def test_vector_of_two_jobs_that_share_a_variable():
     np.testing.assert_allclose(seen[1], 6 * (a - 0.1 * 6 * a / 5), rtol=1e-6)
 
 
-def test_logits_of_a_classifier():
+def test_gradients_of_logits_sum_to_zero_per_sample():
     """From test_watch_diff.py in OneFlow's documents: rows sum to 0, one row per sample, not divided by N."""
     rng = np.random.default_rng(0)
     images, labels = f32(100, 1, 28, 28), rng.integers(0, 10, 100).astype(np.int32)
