@@ -34,7 +34,7 @@ CUDA    := $(STAMPS)/cuda-set-up
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help stubs doors start check watch hint list solution from-scratch student-tree solutions-tree grade grade-all leaderboard syllabus authors-check frontier book notebooks test test-near test-all test-everywhere test-torch test-mpi test-cuda peers array-api mutants fuzz lint bench bench-scale bench-gpu counters build build-debug test-debug annotate clean
+.PHONY: help stubs doors start check watch hint list solution from-scratch student-tree solutions-tree grade grade-all weights leaderboard syllabus authors-check frontier book notebooks test test-near test-all test-everywhere test-torch test-mpi test-cuda peers array-api mutants fuzz lint bench bench-scale bench-gpu counters build build-debug test-debug annotate clean
 
 help:  ## list the targets
 	@echo "flowedu: make TARGET   (ARGS=\"...\" is passed on to pytest, demo or benchmark)"
@@ -73,8 +73,8 @@ watch: $(READY)  ## exercises: check each work file when you save it (EX=4.3: st
 hint: $(READY)  ## exercises: show the next hint (EX=4.3)
 	@$(PY) -m flowedu_course hint $(EX)
 
-list: $(READY)  ## exercises: list all exercises and their state
-	@$(PY) -m flowedu_course list
+list: $(READY)  ## exercises: list all exercises and their state (FAST=1: one exercise per chapter, for a short course)
+	@$(PY) -m flowedu_course list $(if $(FAST),--fast)
 
 solution: $(READY)  ## exercises: show the library's code, after your answer passed (EX=4.3; FORCE=1: before it passed)
 	@$(PY) -m flowedu_course solution $(EX) $(if $(FORCE),--force)
@@ -93,16 +93,19 @@ solutions-tree: $(READY)  ## instructors: collect the answers of chapters 1 to U
 	@$(PY) -m flowedu_course.teach.solutions $(UPTO) $(OUT) $(if $(ONLY),--only $(ONLY))
 
 grade: $(READY)  ## instructors: grade a submission into build/grade (WORK=submission CH=4 SEED=2027)
-	@$(PY) -m flowedu_course.teach.grade $(or $(WORK),work) $(or $(CH),all) --seed $(or $(SEED),0) $(ARGS)
+	@$(PY) -m flowedu_course.teach.grade $(or $(WORK),work) $(or $(CH),all) --seed $(or $(SEED),0) $(if $(WEIGHTS),--weights $(WEIGHTS)) $(if $(REMARKS),--remarks $(REMARKS)) $(ARGS)
 
-grade-all: $(READY)  ## instructors: grade a class with one folder per student (DIR=submissions CH=4 SEED=2027)
-	@$(PY) -m flowedu_course.teach.grade $(or $(DIR),submissions) $(or $(CH),all) --all --seed $(or $(SEED),0) $(ARGS)
+grade-all: $(READY)  ## instructors: grade a class with one folder per student (DIR=submissions CH=4 SEED=2027 [WEIGHTS=weights.csv] [REMARKS=remarks.csv] [ROSTER=roster.csv])
+	@$(PY) -m flowedu_course.teach.grade $(or $(DIR),submissions) $(or $(CH),all) --all --seed $(or $(SEED),0) $(if $(WEIGHTS),--weights $(WEIGHTS)) $(if $(REMARKS),--remarks $(REMARKS)) $(if $(ROSTER),--roster $(ROSTER)) $(ARGS)
+
+weights: $(READY)  ## instructors: write a table of points to edit, for make grade-all (OUT=weights.csv [CH=4] [BY=time])
+	@$(PY) -m flowedu_course.teach.classfile $(or $(CH),all) $(if $(BY),--by $(BY)) --out $(or $(OUT),weights.csv)
 
 leaderboard: $(READY)  ## instructors: rank the grades of a class by stars, points, and sizes (DIR=build/grade)
 	@$(PY) -m flowedu_course.teach.leaderboard $(or $(DIR),build/grade)
 
-syllabus: $(READY)  ## instructors: write the readings and deadlines of each week to OUT or build/syllabus.md (WEEKS=7 [CH=1-4])
-	@$(PY) -m flowedu_course.teach.syllabus $(or $(WEEKS),7) $(or $(CH),all) $(if $(OUT),--out $(OUT))
+syllabus: $(READY)  ## instructors: write the readings and deadlines of each week to OUT or build/syllabus.md (WEEKS=7 [CH=1-4] [FAST=1])
+	@$(PY) -m flowedu_course.teach.syllabus $(or $(WEEKS),7) $(or $(if $(FAST),fast),$(CH),all) $(if $(OUT),--out $(OUT))
 
 authors-check: $(READY)  ## check the exercises: each law must reject its wrong answers (FRONTIER=1: more checks)
 	@$(PY) -m flowedu_course.authors $(EX) $(if $(FRONTIER),--frontier)

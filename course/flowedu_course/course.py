@@ -204,6 +204,7 @@ class Chapter:
     hours: float
     folder: Path
     demo_seconds: float = 0
+    fast: str = ""                                 # the exercise that stands for the chapter in a short course
     holes: list[Hole] = field(default_factory=list)
     milestone: Milestone | None = None
 
@@ -227,7 +228,7 @@ def chapters(home: Path | None = None) -> list[Chapter]:
             raise ArgumentError(f"{file}: invalid TOML", expected="see chapters/01_blob/chapter.toml",
                                 got=str(error)) from None
         c = Chapter(int(file.parent.name[:2]), table["title"], table["hours"], file.parent,
-                    table.get("demo_seconds", 0))
+                    table.get("demo_seconds", 0), table.get("fast", ""))
         c.holes = [_hole(row, file) for row in table.get("hole", [])]
         if "milestone" in table:
             c.milestone = Milestone(**{k: tuple(v) if isinstance(v, list) else v
@@ -257,6 +258,11 @@ def _hole(row: dict, file: Path) -> Hole:
 
 def holes(home: Path | None = None) -> list[Hole]:
     return [h for c in chapters(home) for h in c.holes]
+
+
+def fast_track(home: Path | None = None) -> list[Hole]:
+    """Return one exercise per chapter, for a short course."""
+    return [h for c in chapters(home) for h in c.holes if h.id == c.fast]
 
 
 def find(id: str, home: Path | None = None) -> Hole:

@@ -26,7 +26,7 @@ from flowedu_course.course import file_of
 from flowedu_course.handout import stub
 from flowedu_course.laws import Verdict
 from flowedu_course.teach import bench as bench_module
-from flowedu_course.teach import grade, report, stubs, submission, wrong
+from flowedu_course.teach import grade, gradebook, report, stubs, submission, wrong
 from flowedu_course.teach.bench import Bench
 
 HOLES = [h for h in course.holes() if not h.is_compiled]
@@ -145,7 +145,7 @@ def test_unjudged_exercises_do_not_count(tmp_path):
                                                                "message")
     text = (tmp_path / "index.html").read_text(encoding="utf-8")
     assert f"ann: {PLACE.points} of {PLACE.points}" in text and why in text and 'class="unjudged"' in text
-    row = grade._row(tmp_path, "ann")
+    row = gradebook.row(tmp_path, "ann")
     assert row["8.7 guard"] == "unjudged" and row["of"] == PLACE.points and row["unjudged"] == LACKS
 
 
@@ -290,12 +290,12 @@ def test_a_folder_of_any_name_has_a_row_of_its_own(names):
         for p in graded:
             to = Path(out, submission.output_name(p.name))
             report.write(to, [mark(PLACE, "right", 3)], submission.label(p.name))
-            rows.append(grade._row(to, p.name))
+            rows.append(gradebook.row(to, p.name))
             assert json.loads(json.dumps(p.name)) == p.name
             assert to.name not in submission.RESERVED and to.parent == Path(out)
         assert len([*Path(out).iterdir()]) == len(graded) and len({r["name"] for r in rows}) == len(rows)
         assert all(r["name"].isprintable() for r in rows)
-        grade._write_table(Path(out, "grades.csv"), rows, [PLACE])
+        gradebook.write_table(Path(out, "grades.csv"), rows, [PLACE])
         with open(Path(out, "grades.csv"), newline="", encoding="utf-8") as table:
             read = [r["name"] for r in csv.DictReader(table)]
         assert [t.removeprefix("'") for t in read] == [r["name"].removeprefix("'") for r in rows]
@@ -403,9 +403,9 @@ def test_points_judged_in_the_answers_process_are_marked(tmp_path):
     walk = course.find("2.7")
     for state, ids in (("right", "2.7"), ("wrong", "")):
         report.write(tmp_path, [mark(PLACE, "right", 3), mark(walk, state, 0)], "ann")
-        row = grade._row(tmp_path, "ann")
+        row = gradebook.row(tmp_path, "ann")
         assert row["together"] == ids
-        grade._write_table(tmp_path / "grades.csv", [row], [PLACE, walk])
+        gradebook.write_table(tmp_path / "grades.csv", [row], [PLACE, walk])
         assert [r["together"] for r in csv.DictReader((tmp_path / "grades.csv").open(encoding="utf-8"))] == [
             ids]
         text = (tmp_path / "index.html").read_text(encoding="utf-8")

@@ -14,8 +14,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import csv
-import io
 import json
 import os
 import select
@@ -23,27 +21,31 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from flowedu.errors import ArgumentError, FlowError
 from flowedu_course import course, kernels
 from flowedu_course.runner import Runner
-from flowedu_course.teach import report, submission
+from flowedu_course.teach import classfile, gradebook, report, submission
 from flowedu_course.teach.bench import Bench, closed_package
+from flowedu_course.teach.classfile import ClassFile
 
 # Seconds without a message after which a worker counts as dead.
 SILENCE = 600
+BY_HAND = "could not be graded: the grader ended twice; grade this one by hand"
 
 
 def select_holes(which: str, home: Path = course.HOME) -> list:
-    """Return the holes of "4", "1-4", or "all". Raises ArgumentError if no hole matches."""
+    """Return the holes of "4", "1-4", "fast", or "all". Raises ArgumentError if no hole matches."""
+    if which == "fast":
+        return course.fast_track(home)
     first, _, last = which.partition("-")
     numbers = {c.number for c in course.chapters(home) if c.holes}
     if which != "all" and not (first.isdigit() and (last or first).isdigit() and
                                {int(first), int(last or first)} <= numbers):
         raise ArgumentError(f"there is no chapter {which} with exercises", got=which,
-                            expected="all, a range such as 1-4, or one of "
+                            expected="all, fast, a range such as 1-4, or one of "
                             + ", ".join(map(str, sorted(numbers))))
     return [h for h in course.holes(home) if which == "all" or int(first) <= h.chapter <= int(last or first)]
 
@@ -107,20 +109,25 @@ class Worker:
         self.process.wait()
 
 
-def grade_all(folder: Path, which: str, out: Path, seed: int = 0, workers: int = 2, say=print) -> list[dict]:
-    """Grade every student, write out/grades.csv, and return its rows. Students already graded are skipped."""
-    holes = select_holes(which)
+def grade_all(folder: Path, which: str, out: Path, seed: int = 0, workers: int = 2, say=print,
+              settings: ClassFile | None = None) -> list[dict]:
+    """Grade every student, write out/grades.csv, and return its rows. Students already graded are skipped.
+
+    Weights and remarks are applied to all results, including those of earlier runs.
+    """
+    holes, settings = select_holes(which), settings or ClassFile()
     todo = [(s, 0) for s in submission.students(folder)]
     count, begun, rows = len(todo), time.monotonic(), {}
     for s, _ in list(todo):
         if _stands(out / submission.output_name(s.name), s, holes, seed):
-            rows[s.name] = _row(out / submission.output_name(s.name), s.name)
+            rows[s.name] = _finish(out / submission.output_name(s.name), s.name, holes, settings)
     todo = [(s, n) for s, n in todo if s.name not in rows]
     if rows:
         say(f"{len(rows)} of {count} were graded before and have not changed")
     stood = len(rows)
     with tempfile.TemporaryDirectory() as tree:
-        closed_package(Path(tree), course.holes())
+        if todo:
+            closed_package(Path(tree), course.holes())
         start = lambda: Worker([str(folder), which, "--out", str(out), "--seed", str(seed), "--tree", tree])
         busy: dict[Worker, int] = {start(): -1 for _ in range(min(workers, len(todo)))}
         try:
@@ -144,10 +151,8 @@ def grade_all(folder: Path, which: str, out: Path, seed: int = 0, workers: int =
                         if tries < 1:
                             todo.append((w.student, tries + 1))
                             continue
-                        report.write(to, [report.Mark(h, "wrong", 0, "", "", {}) for h in holes],
-                                     submission.label(name),
-                                     "could not be graded: the grader ended twice; grade this one by hand")
-                    rows[name] = _row(to, name)
+                        report.write(to, [report.Mark(h, "wrong", 0, "", "", {}) for h in holes], name)
+                    rows[name] = _finish(to, name, holes, settings, "" if state == "done" else BY_HAND)
                     _progress(rows, stood, count, begun, name, say)
         finally:
             for w in busy:
@@ -156,8 +161,16 @@ def grade_all(folder: Path, which: str, out: Path, seed: int = 0, workers: int =
         say(f"{submission.label(path.name)}: {why}")
         rows[path.name] = {"name": submission.label(path.name), "unjudged": why}
     table = [rows[n] for n in sorted(rows)]
-    _write_table(out / "grades.csv", table, holes)
+    gradebook.write_table(out / "grades.csv", table, holes)
+    gradebook.write_imports(out, table, settings.weigh(holes), settings.roster)
     return table
+
+
+def _finish(to: Path, name: str, holes: Sequence, settings: ClassFile, note: str = "") -> dict:
+    """Write a student's files with weights and remarks, and return the row of grades.csv."""
+    report.write(to, settings.apply(report.read(to, holes), name), submission.label(name), note,
+                 settings.general(name))
+    return gradebook.row(to, name)
 
 
 def _with_news(workers: list[Worker]) -> list[Worker]:
@@ -177,19 +190,6 @@ def _stands(out: Path, student: Path, holes: Sequence, seed: int) -> bool:
     return before == submission.key(out / "work", holes, seed)
 
 
-def _row(out: Path, name: str) -> dict:
-    said = json.loads((out / "results.json").read_text(encoding="utf-8"))
-    judged = lambda t: "state:unjudged" not in t["tags"]
-    why = {t["output"].splitlines()[-1].strip() for t in said["tests"] if not judged(t)}
-    return {"name": submission.label(name), "score": said["score"],
-            "of": sum(t["max_score"] for t in said["tests"]),
-            **{t["name"]: t["score"] if judged(t) else "unjudged" for t in said["tests"]},
-            "unjudged": "; ".join(sorted(why)),
-            "together": " ".join(t["name"].split()[0] for t in said["tests"] if "together" in t["tags"]
-                                 and t["score"]),
-            "seconds": round(sum(t["extra_data"].get("seconds", 0) for t in said["tests"]), 1)}
-
-
 def _progress(rows: dict, stood: int, count: int, begun: float, name: str, say) -> None:
     done = len(rows) - stood
     left = (time.monotonic() - begun) / done * (count - len(rows))
@@ -198,30 +198,19 @@ def _progress(rows: dict, stood: int, count: int, begun: float, name: str, say) 
         f"{rows[name]['of']:g}  about {left / 60:.1f} min left")
 
 
-def _write_table(file: Path, table: list[dict], holes: Iterable) -> None:
-    text = io.StringIO()
-    names = ["name", "score", "of", *(h.short for h in holes), "seconds", "unjudged", "together"]
-    rows = csv.DictWriter(text, names, restval="")
-    rows.writeheader()
-    rows.writerows({k: _cell(v) for k, v in row.items()} for row in table)
-    report.put(file, text.getvalue())
-
-
-def _cell(v):
-    """Mark texts that a spreadsheet takes for formulas."""
-    return f"'{v}" if isinstance(v, str) and v.strip()[:1] in tuple("=+-@＝＋－＠") else v
-
-
 # ---- commands
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser("python -m flowedu_course.teach.grade",
                                      description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path,
                         help="a submission; with --all, a folder with one submission per student")
-    parser.add_argument("chapter", help='"4", "1-4" or "all"')
+    parser.add_argument("chapter", help='"4", "1-4", "fast" or "all"')
     parser.add_argument("--all", action="store_true")
     parser.add_argument("--out", type=Path, default=Path("build/grade"))
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--weights", default="", help="a table of make weights, or time")
+    parser.add_argument("--remarks", type=Path, help="a CSV file or a folder, see classfile.py")
+    parser.add_argument("--roster", type=Path, help="a CSV file with the ids of Canvas or Moodle")
     parser.add_argument("--jobs", type=int, default=min(2, os.cpu_count() or 1))
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--tree", type=Path, help=argparse.SUPPRESS)
@@ -256,6 +245,18 @@ def _work(options: argparse.Namespace, holes: Sequence) -> None:
             send({"done": name})
 
 
+def _read_settings(options: argparse.Namespace, holes: Sequence) -> ClassFile:
+    """Read the instructor's files. Raises ArgumentError if one has a fault."""
+    points, must = {}, frozenset()
+    if options.weights == "time":
+        points = classfile.by_time(holes)
+    elif options.weights:
+        points, must = classfile.read_weights(Path(options.weights), holes, [h.id for h in course.holes()])
+    names = [s.name for s in submission.students(options.folder)] if options.all else [options.folder.resolve().name]
+    return ClassFile(points, must, classfile.read_remarks(options.remarks, names, holes) if options.remarks else {},
+                     classfile.read_roster(options.roster) if options.roster else {})
+
+
 def _run(options: argparse.Namespace) -> int:
     holes = select_holes(options.chapter)
     if not options.folder.is_dir():
@@ -264,18 +265,24 @@ def _run(options: argparse.Namespace) -> int:
     if options.worker:
         _work(options, holes)
         return 0
+    settings = _read_settings(options, holes)
     _set_up(holes)
     if options.all:
         began = time.monotonic()
         table = grade_all(options.folder, options.chapter, options.out, options.seed, options.jobs,
-                          lambda t: print(t, flush=True))
+                          lambda t: print(t, flush=True), settings)
         print(f"{len(table)} students in {(time.monotonic() - began) / 60:.1f} min: {options.out}/grades.csv")
         return 0
     with tempfile.TemporaryDirectory() as tree, Bench(Path(tree, "tree")) as bench:
         marks = graded(bench, options.folder, options.out, holes, options.seed,
                        submission.label(options.folder.resolve().name))
+    name = options.folder.resolve().name
+    marks = settings.apply(marks, name)
+    report.write(options.out, marks, submission.label(name), remark=settings.general(name))
+    if missing := report.missing(marks):
+        print(missing)
     for m in marks:
-        print(m.text)
+        print(m.text + (f"\n  {report.REMARK}{m.remark}" if m.remark else ""))
     reached, most = report.total(marks)
     print(f"{reached:g} of {most:g} points: {options.out}/results.json, junit.xml, index.html")
     if left := report.unjudged(marks):

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable
 from html import escape
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,7 +14,8 @@ STYLE = """body { font: 16px/1.5 "DejaVu Sans", Arial, sans-serif; color: #1f293
 padding: 0 1em } table { border-collapse: collapse; width: 100% } td, th { text-align: left; padding: .3em .8em;
 border-bottom: 1px solid #d9e2ec } td.n, th.n { text-align: right } pre { background: #f5f7fa; padding: .8em; overflow-x:
 auto; font-size: 14px } .right { color: #14632c } .wrong { color: #a61b1b } .open { color: #616e7c }
-.unjudged { color: #8d5a00 }"""
+.unjudged { color: #8d5a00 } .remark { border-left: 4px solid #3e7cb1; padding-left: .8em; white-space: pre-line }"""
+REMARK = "remark: "
 
 
 class Mark(NamedTuple):
@@ -30,6 +32,8 @@ class Mark(NamedTuple):
     text: str
     extra: dict[str, Any]
     of: int = 0
+    must: bool = False
+    remark: str = ""                               # of the instructor
 
     @property
     def together(self) -> bool:
@@ -40,6 +44,10 @@ class Mark(NamedTuple):
     def most(self) -> float:
         """Possible points; 0 if the exercise could not be judged, so that no points are lost."""
         return 0.0 if self.state == "unjudged" else float(self.hole.points)
+
+    @property
+    def missing(self) -> bool:
+        return self.must and self.state not in ("right", "unjudged")
 
     @property
     def score(self) -> float:
@@ -68,25 +76,53 @@ def together(marks: list[Mark]) -> list[str]:
     return [m.hole.id for m in marks if m.together and m.score]
 
 
+def missing(marks: list[Mark]) -> str:
+    """Return a sentence about must exercises that are not right, or ""."""
+    left = [f"{m.hole.short} ({m.state})" for m in marks if m.missing]
+    return f"must exercises that are missing: {', '.join(left)}" if left else ""
+
+
 def _describe_together(marks: list[Mark]) -> str:
     ids = together(marks)
     points = sum(m.score for m in marks if m.together)
     return f"{points:g} points were judged in the answer's own process: {', '.join(ids)}" if ids else ""
 
 
-def results(marks: list[Mark], note: str = "") -> dict[str, Any]:
+def read(folder: Path, holes: Iterable) -> list[Mark]:
+    """Read the marks of results.json again, for example for other points."""
+    tests = {t["name"]: t for t in json.loads((folder / "results.json").read_text(encoding="utf-8"))["tests"]}
+    marks = []
+    for hole in holes:
+        t = tests[hole.short]
+        tags = dict(tag.split(":", 1) for tag in t["tags"] if ":" in tag)
+        extra = dict(t["extra_data"])
+        of, law, remark = (extra.pop(k, v) for k, v in (("of", 0), ("law", ""), ("remark", "")))
+        text = t["output"].removesuffix(_clean(f"\n\n{REMARK}{remark}") if remark else "")
+        marks.append(Mark(hole, tags["state"], int(tags.get("stars", 0)), law, text, extra, of))
+    return marks
+
+
+def _output(m: Mark) -> str:
+    return _clean(f"{m.text}\n\n{REMARK}{m.remark}" if m.remark else m.text)
+
+
+def results(marks: list[Mark], note: str = "", remark: str = "") -> dict[str, Any]:
     """Return the contents of results.json for Gradescope."""
     right, judged = sum(m.state == "right" for m in marks), sum(m.state != "unjudged" for m in marks)
-    parts = (note or f"{right} of {judged} exercises are right", unjudged(marks), _describe_together(marks))
+    parts = (missing(marks), note or f"{right} of {judged} exercises are right", unjudged(marks),
+             _describe_together(marks), _clean(REMARK + remark) if remark else "")
     said = "; ".join(t for t in parts if t)
-    return {"score": total(marks)[0], "output": said,
-            "tests": [{"name": m.hole.short, "score": m.score, "max_score": m.most, "output": _clean(m.text),
-                       "visibility": "visible", "tags": _tags(m), "extra_data": m.extra} for m in marks]}
+    return {"score": total(marks)[0], "output": said, **({"extra_data": {"remark": remark}} if remark else {}),
+            "tests": [{"name": m.hole.short, "score": m.score, "max_score": m.most, "output": _output(m),
+                       "visibility": "visible", "tags": _tags(m),
+                       "extra_data": {**m.extra, "of": m.of, "law": m.law,
+                                      **({"remark": m.remark} if m.remark else {})}} for m in marks]}
 
 
 def _tags(m: Mark) -> list[str]:
     return [f"state:{m.state}", *([f"law:{m.law.partition('.')[2]}"] if m.law else []),
-            *([f"stars:{m.stars}"] if m.hole.stars else []), *(["together"] if m.together else [])]
+            *([f"stars:{m.stars}"] if m.hole.stars else []), *(["together"] if m.together else []),
+            *(["must"] if m.must else []), *(["missing"] if m.missing else [])]
 
 
 def _clean(text: str) -> str:
@@ -111,31 +147,34 @@ def junit(marks: list[Mark], name: str) -> str:
     return "\n".join([*lines, "</testsuite>", ""])
 
 
-def page(marks: list[Mark], name: str, note: str = "") -> str:
+def page(marks: list[Mark], name: str, note: str = "", remark: str = "") -> str:
     """Return the student's page as HTML."""
     e = lambda t: escape(_clean(t))
     reached, most = total(marks)
     rows = "\n".join(f'<tr><td><a href="#h{m.hole.id}">{e(m.hole.short)}</a></td><td '
                      f'class="{m.state}">{m.state}</td><td>{"*" * m.stars if m.hole.stars else ""}</td><td '
                      f'class="n">{"" if m.state == "unjudged" else f"{m.score:g}"}</td>'
-                     f'<td class="n">{m.most:g}</td><td>{"together" if m.together else ""}</td></tr>'
+                     f'<td class="n">{m.most:g}</td><td>{"together" if m.together else ""}</td>'
+                     f'<td>{"must" if m.must else ""}</td></tr>'
                      for m in marks)
-    parts = "\n".join(f'<h2 id="h{m.hole.id}">{e(m.hole.title)}</h2>\n<pre>{e(m.text)}</pre>' for m in marks
-                      if m.text)
+    parts = "\n".join(f'<h2 id="h{m.hole.id}">{e(m.hole.title)}</h2>\n<pre>{e(m.text)}</pre>'
+                      + (f'\n<p class="remark">{REMARK}{e(m.remark)}</p>' if m.remark else "")
+                      for m in marks if m.text or m.remark)
+    said = f'<p class="remark">{REMARK}{e(remark)}</p>\n' if remark else ""
     return (f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{e(name)}</title>'
             f"<style>{STYLE}</style></head>\n<body><h1>{e(name)}: {reached:g} of {most:g}</h1>\n"
-            f"<p>{e(note)}</p>\n<p>{e(unjudged(marks))}</p>\n<p>{e(_describe_together(marks))}</p>\n"
+            f"<p>{e(missing(marks))}</p>\n<p>{e(note)}</p>\n{said}<p>{e(unjudged(marks))}</p>\n<p>{e(_describe_together(marks))}</p>\n"
             "<table><tr><th>exercise</th><th>state</th>"
-            f'<th>stars</th><th class="n">points</th><th class="n">of</th><th></th></tr>\n{rows}</table>\n'
+            f'<th>stars</th><th class="n">points</th><th class="n">of</th><th></th><th></th></tr>\n{rows}</table>\n'
             f"{parts}\n</body></html>\n")
 
 
-def write(folder: Path, marks: list[Mark], name: str, note: str = "") -> None:
+def write(folder: Path, marks: list[Mark], name: str, note: str = "", remark: str = "") -> None:
     """Write all three files, each completely or not at all."""
     folder.mkdir(parents=True, exist_ok=True)
     put(folder / "junit.xml", junit(marks, name))
-    put(folder / "index.html", page(marks, name, note))
-    put(folder / "results.json", json.dumps(results(marks, note), indent=1))
+    put(folder / "index.html", page(marks, name, note, remark))
+    put(folder / "results.json", json.dumps(results(marks, note, remark), indent=1))
 
 
 def put(file: Path, text: str) -> None:

@@ -15,7 +15,7 @@ from flowedu_course import course
 LARGEST = 1 << 20
 # Names in the output folder that do not belong to students.
 RESERVED = {"grades.csv", "leaderboard.txt", "leaderboard.html", "results.json", "junit.xml", "index.html",
-            "key", "work"}
+            "key", "work", "canvas.csv", "moodle.csv", "similar.csv"}
 # Bytes of a folder's name in the output, if it has to be escaped.
 LONGEST = 120
 

@@ -13,6 +13,7 @@ import os
 import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import quote
@@ -119,6 +120,15 @@ def minutes(item) -> int:
     return 0 if isinstance(item, course.Chapter) else item.minutes
 
 
+def shortened(chapter: course.Chapter) -> course.Chapter:
+    """Return a chapter with its exercise of the fast track, and with the pages that this exercise needs."""
+    only = replace(chapter, holes=[h for h in chapter.holes if h.id == chapter.fast], milestone=None)
+    words = [sum(s.words for p in pages(c)[0] for s in sections(p)) for c in (chapter, only)]
+    reading = 60 * chapter.hours - sum(h.minutes for h in chapter.exercises)
+    only.hours = (reading * words[1] / words[0] + sum(h.minutes for h in only.holes)) / 60
+    return only
+
+
 def weeks(chapters: Iterable[course.Chapter], many: int) -> list[list]:
     """Return the items of each week. Raises ArgumentError unless there are 1 to MOST weeks."""
     if not 1 <= many <= MOST:
@@ -209,7 +219,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser("python -m flowedu_course.teach.syllabus",
                                      description=__doc__.splitlines()[0])
     parser.add_argument("weeks", help=f"1 to {MOST}")
-    parser.add_argument("chapters", nargs="?", default="all", help='"4", "1-4" or "all"')
+    parser.add_argument("chapters", nargs="?", default="all", help='"4", "1-4", "fast" or "all"')
     parser.add_argument("--out", type=Path, default=Path("build/syllabus.md"))
     options = parser.parse_args(arguments)
     try:
@@ -218,6 +228,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
                                 fix="WEEKS=7")
         numbers = {h.chapter for h in select_holes(options.chapters)}
         some = [c for c in course.chapters() if c.number in numbers]
+        if options.chapters == "fast":
+            some = [shortened(c) for c in some]
         text = write_page(some, int(options.weeks), options.out.resolve().parent)
         options.out.parent.mkdir(parents=True, exist_ok=True)
         put(options.out, text)
