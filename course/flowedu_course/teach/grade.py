@@ -27,7 +27,7 @@ from pathlib import Path
 from flowedu.errors import ArgumentError, FlowError
 from flowedu_course import course, kernels
 from flowedu_course.runner import Runner
-from flowedu_course.teach import classfile, gradebook, report, submission
+from flowedu_course.teach import classfile, gradebook, report, similar, submission
 from flowedu_course.teach.bench import Bench, closed_package
 from flowedu_course.teach.classfile import ClassFile
 
@@ -271,6 +271,10 @@ def _run(options: argparse.Namespace) -> int:
         began = time.monotonic()
         table = grade_all(options.folder, options.chapter, options.out, options.seed, options.jobs,
                           lambda t: print(t, flush=True), settings)
+        found = similar.pairs(options.folder, holes)
+        similar.write(options.out / "similar.csv", found)
+        if found:
+            print(f"{len(found)} pairs of equal or nearly equal answers: {options.out}/similar.csv")
         print(f"{len(table)} students in {(time.monotonic() - began) / 60:.1f} min: {options.out}/grades.csv")
         return 0
     with tempfile.TemporaryDirectory() as tree, Bench(Path(tree, "tree")) as bench:

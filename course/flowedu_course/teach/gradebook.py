@@ -44,7 +44,8 @@ def cell(v):
     return f"'{v}" if isinstance(v, str) and v.strip()[:1] in tuple("=+-@＝＋－＠") else v
 
 
-def _write(file: Path, names: Sequence[str], rows: Iterable[dict]) -> None:
+def write_rows(file: Path, names: Sequence[str], rows: Iterable[dict]) -> None:
+    """Write a CSV file with these columns."""
     text = io.StringIO()
     table = csv.DictWriter(text, names, restval="", extrasaction="ignore")
     table.writeheader()
@@ -54,7 +55,7 @@ def _write(file: Path, names: Sequence[str], rows: Iterable[dict]) -> None:
 
 def write_table(file: Path, table: Iterable[dict], holes: Iterable) -> None:
     """Write grades.csv. The column must has the must exercises that are not right."""
-    _write(file, ["name", "score", "of", "must", *(h.short for h in holes), "seconds", "unjudged", "together",
+    write_rows(file, ["name", "score", "of", "must", *(h.short for h in holes), "seconds", "unjudged", "together",
                   "remarks"], table)
 
 
@@ -74,8 +75,8 @@ def write_imports(folder: Path, table: Sequence[dict], holes: Sequence, roster: 
         canvas.append({**who, **{titles[n]: s for n, s in sums.items()}})
         moodle.append({**who, **{f"{titles[n]} (Real)": s for n, s in sums.items()},
                        **{f"{titles[n]} (Feedback)": _feedback(r, some) for n, some in chapters.items()}})
-    _write(folder / "canvas.csv", [*CANVAS, *titles.values()], canvas)
-    _write(folder / "moodle.csv", [*MOODLE, *(f"{t} ({what})" for t in titles.values()
+    write_rows(folder / "canvas.csv", [*CANVAS, *titles.values()], canvas)
+    write_rows(folder / "moodle.csv", [*MOODLE, *(f"{t} ({what})" for t in titles.values()
                                               for what in ("Real", "Feedback"))], moodle)
 
 

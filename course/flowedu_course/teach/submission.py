@@ -29,8 +29,7 @@ def copy_answers(folder: Path, to: Path, holes: Iterable) -> dict[str, str]:
     for old in to.iterdir():
         old.unlink()
     missing = {}
-    inner = folder / "work"
-    folder = inner if os.path.isdir(inner) and not os.path.islink(inner) else folder
+    folder = _inner(folder)
     for hole in holes:
         try:
             data = _content(folder / hole.file)
@@ -43,6 +42,19 @@ def copy_answers(folder: Path, to: Path, holes: Iterable) -> dict[str, str]:
         except (OSError, ValueError) as error:
             missing[hole.id] = f"{hole.file}: {_format_error(error)}"
     return missing
+
+
+def _inner(folder: Path) -> Path:
+    """Return the folder of the answers: work/, if the submission has it."""
+    inner = folder / "work"
+    return inner if os.path.isdir(inner) and not os.path.islink(inner) else folder
+
+
+def read_file(folder: Path, hole) -> tuple[tuple[int, int], bytes]:
+    """Return ((device, inode), contents) of an answer. Raises OSError or ValueError if it is not a plain file."""
+    file = _inner(folder) / hole.file
+    about = os.lstat(file)
+    return (about.st_dev, about.st_ino), _content(file)
 
 
 def _format_error(error: OSError | ValueError) -> str:
