@@ -16,8 +16,9 @@ STAMPS  := $(VENV)/stamps
 QUIETLY := tools/quietly
 PIP     := $(PY) -m pip --disable-pip-version-check install -q
 NEEDS    = $(PY) tools/requirements.py
+HANDED   = $(PY) tools/handed_kernels.py
 
-NATIVE  := setup.py tools/build_once.py src/flowedu/_kernels/processor.py $(shell find src -name '*.pyx' -o -name '*.pxd' -o -name '*.pxi' -o -name '*.h')
+NATIVE  := setup.py tools/build_once.py tools/handed_kernels.py src/flowedu/_kernels/processor.py $(shell find src -name '*.pyx' -o -name '*.pxd' -o -name '*.pxi' -o -name '*.h')
 SCRIPTS := $(shell find src course -name '*.py')
 # Stamp of the kernels for this processor's instruction set. Its name contains the processor, because the folder may be
 # moved to another machine. ALL is the stamp of the kernels for all instruction sets, which tests and wheels use.
@@ -55,7 +56,7 @@ chapter-%:
 	    echo "There is no chapter $* yet. Chapters:" $$(ls -d chapters/[0-9]*_* 2>/dev/null | sed 's|.*/||'); exit 1; fi; \
 	gpu=$$(grep -qs 'needs=cuda' "$$d"/*.md && echo $(CUDA)); isas=$$(grep -qs 'FLOWEDU_ISA' "$$d"/*.md && echo $(ALL)); \
 	$(MAKE) -s --no-print-directory $$isas $(READY) $(STAMPS)/plot $(STAMPS)/image $(STAMPS)/record $$gpu && \
-	{ [ -z "$(YOURS)" ] || { export FLOWEDU_HOLES=$${WORK:-work} FLOWEDU_HOLES_SKIP=1; $(PY) -c "from flowedu.swap import whose; print(whose())"; }; } && \
+	{ [ -z "$(YOURS)" ] || { export FLOWEDU_HOLES=$${WORK:-work} FLOWEDU_HOLES_SKIP=1; $(PY) -c "from flowedu_course.left_out import describe_code; print(describe_code())"; }; } && \
 	{ [ -z "$$gpu" ] || { FLOWEDU_CUDA=$$($(PY) tools/choose_cuda.py) && export FLOWEDU_CUDA; }; } && \
 	$(PY) -m flowedu_course.lesson "$$d" && \
 	{ [ -n "$(LESSON)" ] || $(PY) "$$d/demo.py" $(ARGS); }
@@ -86,8 +87,9 @@ from-scratch: $(READY)  ## exercises: train LeNet with your answers to chapters 
 	@$(PY) -m flowedu_course scratch $(if $(LIBRARY),--library)
 
 # For instructors: student trees, and the grading of submissions.
-student-tree: $(READY)  ## instructors: make a tree with open exercises and no answers (UPTO=4 OUT=../handout [CLOSED=1] [ONLY="4.3 8"])
-	@$(PY) -m flowedu_course.teach.tree $(UPTO) $(OUT) $(if $(CLOSED),--closed) $(if $(ONLY),--only $(ONLY))
+# Its lessons show the outputs that are recorded here, and it has the kernels for all instruction sets.
+student-tree: $(ALL) $(READY) $(STAMPS)/plot $(STAMPS)/image $(STAMPS)/record  ## instructors: make a tree with open exercises and no answers (UPTO=4 OUT=../handout [CLOSED=1] [ONLY="4.3 8"])
+	@$(PY) -m flowedu_course.teach.tree $(UPTO) $(OUT) --ready $(if $(CLOSED),--closed) $(if $(ONLY),--only $(ONLY))
 
 solutions-tree: $(READY)  ## instructors: collect the answers of chapters 1 to UPTO for the folder solutions/ of a student tree (UPTO=3 OUT=../solutions)
 	@$(PY) -m flowedu_course.teach.solutions $(UPTO) $(OUT) $(if $(ONLY),--only $(ONLY))
@@ -223,7 +225,7 @@ clean:  ## remove everything that was built, except .venv
 $(PY):
 	@command -v $(PYTHON) >/dev/null || { echo "'$(PYTHON)' was not found: install Python 3.11 or newer," \
 	    "or set its path: make PYTHON=/path/to/python3"; exit 1; }
-	@$(PYTHON) tools/check_machine.py python compiler
+	@$(PYTHON) tools/check_machine.py python $(if $(wildcard build/kernels/handed.json),,compiler)
 	@$(QUIETLY) venv "creating $(VENV)" $(PYTHON) -m venv --clear $(VENV)
 
 # If the creation of a venv was interrupted, it has a Python but no pip.
@@ -233,16 +235,17 @@ $(STAMPS)/base: $(PY) pyproject.toml
 	@$(QUIETLY) pip-base "installing NumPy, OpenBLAS and the build tools into $(VENV)" $(PIP) $$($(NEEDS) build base)
 	@mkdir -p $(@D) && touch $@
 
+# A student tree has compiled kernels. The kernels are compiled again only if these do not fit (tools/handed_kernels.py).
 $(BUILT): $(STAMPS)/base $(NATIVE)
-	@$(PY) tools/check_machine.py compiler
-	@FLOWEDU_BUILD_ISA=native $(QUIETLY) build "building the kernels (a minute the first time, later only what changed)" \
-	    $(PY) setup.py -q build_ext --inplace
+	@$(HANDED) native || { $(PY) tools/check_machine.py compiler && FLOWEDU_BUILD_ISA=native \
+	    $(QUIETLY) build "building the kernels (a minute the first time, later only what changed)" \
+	    $(PY) setup.py -q build_ext --inplace; }
 	@mkdir -p $(@D) && touch $@
 
 $(ALL): $(STAMPS)/base $(NATIVE)
-	@$(PY) tools/check_machine.py compiler
-	@$(QUIETLY) build "building the kernels for all instruction sets (two minutes the first time, later only what changed)" \
-	    $(PY) setup.py -q build_ext --inplace
+	@$(HANDED) all || { $(PY) tools/check_machine.py compiler && \
+	    $(QUIETLY) build "building the kernels for all instruction sets (two minutes the first time, later only what changed)" \
+	    $(PY) setup.py -q build_ext --inplace; }
 	@mkdir -p $(@D) && touch $@ $(BUILT)
 
 # pip also runs setup.py. The kernels are already compiled, so pip only writes the link.

@@ -55,8 +55,10 @@ def all_outputs(pages: list[Path], kept: Path) -> dict[Path, list[str | None]]:
                   if text]
     if failed:
         raise RuntimeError("\n".join(failed))
+    names = {f"{p.parent.name}-{p.stem}" for p in pages}
     for old in set(kept.glob("*.json")) - {g for f in files.values() for g in (f, f.with_suffix(DRAWN))}:
-        old.unlink()
+        if old.name.rpartition("-")[0] in names:
+            old.unlink()
     return {p: json.loads(f.read_text(encoding="utf-8")) for p, f in files.items()}
 
 

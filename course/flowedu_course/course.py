@@ -166,7 +166,7 @@ class Hole:
     def withheld(self) -> bool:
         """True if this tree was handed out without the library's answer."""
         given = student(self.folder.parents[1]).get("open", ())
-        return self.id in given and not (self.is_separate and self.answer_file.exists())
+        return self.id in given and not (self.is_separate and _has_answer(self.answer_file))
 
     def _handed(self, what: str) -> Any:
         return student(self.folder.parents[1]).get(what, {}).get(self.id)
@@ -180,6 +180,11 @@ def file_of(module: str) -> Path:
     if spec is None or spec.origin is None:
         raise ArgumentError(f"there is no module {module}", got=module)
     return Path(spec.origin)
+
+
+def _has_answer(file: Path) -> bool:
+    """Return True if a tree has the library's kernel. A student's tree has an #error in place of some."""
+    return file.exists() and not file.read_text(encoding="utf-8").startswith("#error")
 
 
 @dataclass(frozen=True)

@@ -21,9 +21,9 @@ def opening(demo: str, quick: bool = False) -> None:
         print(f"the demo takes about {lasting(seconds)} on two cores (`make` with LESSON=1 skips it)",
               flush=True)
     if os.environ.get("FLOWEDU_HOLES"):
-        from flowedu.swap import whose
+        from flowedu_course.left_out import describe_code
 
-        print("whose code runs:", whose(), flush=True)
+        print("whose code runs:", describe_code(), flush=True)
     sys.excepthook = _ended
 
 

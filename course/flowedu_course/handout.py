@@ -6,10 +6,11 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
-from flowedu_course.language import page, tr
-from flowedu_course.source import function, same_code
+from flowedu_course.language import page, spans, tr
+from flowedu_course.source import free_names, function, import_lines, same_code
 
 NOTES = {".pyx": re.compile(r'\A\s*""".*?"""|#[^\n]*', re.S), ".cu": re.compile(r"/\*.*?\*/|//[^\n]*", re.S)}
 NOTES[".h"] = NOTES[".cu"]                         # comments, by file ending
@@ -45,14 +46,25 @@ def stub(hole) -> str:
     if hole.is_compiled:
         return _of_kernel(hole)
     source = hole.source.read_text(encoding="utf-8")
-    text = '"""' + "\n".join(notes(hole)) + '\n"""\n\n\n'
-    if hole.stub:
-        return text + (hole.folder / hole.stub).read_text(encoding="utf-8")
-    return text + "\n\n".join(
+    code = (hole.folder / hole.stub).read_text(encoding="utf-8") if hole.stub else "\n\n".join(
         f"def {name}({_parameters(source, path) if given is None else given}):\n"
         f"    raise NotImplementedError(\"{hole.id}: your turn\")\n"
         for path, name, given in zip(hole.objects, hole.functions, hole.parameters
                                      or [None] * len(hole.objects)))
+    return '"""' + "\n".join(notes(hole)) + f'\n"""\n{_for_editors(hole, source, code)}\n\n{code}'
+
+
+def _for_editors(hole, source: str, code: str) -> str:
+    """Return imports that only editors and type checkers read. The names are available when an answer runs."""
+    if hole.is_hunt:                               # a whole program
+        return ""
+    listed = re.findall(r"^\w+", "\n".join(hole.uses), re.M)
+    lines = import_lines(source, hole.module, {*hole.at_hand, *listed, *free_names(code)})
+    if not lines:
+        return ""
+    return "\n".join(["from __future__ import annotations", "", "from typing import TYPE_CHECKING", "",
+                      f"if TYPE_CHECKING:  # {tr('for your editor; these names are available without import')}",
+                      *("    " + t for t in lines), ""])
 
 
 def _parameters(source: str, path: str) -> str:
@@ -66,6 +78,19 @@ def _of_kernel(hole) -> str:
     if hole.ending == ".pyx":
         return '"""' + "\n".join(notes(hole)) + f'\n"""\n{text}'
     return "/* " + "\n".join(notes(hole)) + f"\n */\n{text}"
+
+
+def describe_stubs(holes: Sequence) -> list[str]:
+    """Return lines about the initial code in the work files of these exercises."""
+    kernels = [h.id for h in holes if h.kind == "kernel"]
+    hunts = [h.id for h in holes if h.is_hunt]
+    wasteful = [h.id for h in holes if not h.is_separate and h.stub]
+    raising = [h.id for h in holes if not h.is_separate and not h.stub]
+    lines = [tr("  a function that raises NotImplementedError: {ids}", ids=spans(raising)) if raising else "",
+             tr("  a right but wasteful function, to be improved: {ids}", ids=spans(wasteful)) if wasteful else "",
+             tr("  a kernel without its loops: {ids}", ids=spans(kernels)) if kernels else "",
+             tr("  a program or kernel with one fault: {ids}", ids=spans(hunts)) if hunts else ""]
+    return [tr("each file has the task, and below it:"), *filter(None, lines)]
 
 
 def is_begun(file: Path) -> bool:

@@ -15,6 +15,7 @@ import re
 import sys
 import tomllib
 import unicodedata
+from collections.abc import Iterable
 from hashlib import sha256
 from locale import getpreferredencoding
 from pathlib import Path
@@ -132,6 +133,19 @@ def describe_system_error(error: OSError, work: Path) -> str:
     """Return the system's message about a file, with a fix."""
     fix = next((text for codes, text in FIXES if error.errno in codes), "the work files are unchanged")
     return f"{error.strerror}: {error.filename or work}; {fix}"
+
+
+def spans(ids: Iterable[str]) -> str:
+    """Return numbers of exercises as "1.1-1.3, 2.2, 2.h1", in order. A span has at least three numbers."""
+    there = sorted({(int(c), kind, int(n)) for c, kind, n in (re.split(r"\.(\D*)", id) for id in ids)})
+    runs: list[list[tuple[int, str, int]]] = []
+    for c, kind, n in there:
+        if runs and runs[-1][-1] == (c, kind, n - 1):
+            runs[-1].append((c, kind, n))
+        else:
+            runs.append([(c, kind, n)])
+    names = [["{}.{}{}".format(*parts) for parts in run] for run in runs]
+    return ", ".join(f"{run[0]}-{run[-1]}" if len(run) > 2 else ", ".join(run) for run in names)
 
 
 # ---- terminal columns; a Chinese character takes two

@@ -1,6 +1,7 @@
 """Reasons to leave out blocks of lessons or demos in a student's tree: open exercises, wrong answers."""
 from __future__ import annotations
 
+import json
 import os
 import re
 import traceback
@@ -14,12 +15,37 @@ class LeftOut(Exception):
 
 def turn(said: str) -> str:
     """Return the open exercise named in the output of a process, or ""."""
-    match = re.search(r"NotImplementedError: (\d+\.\d+): your turn\b", said)
+    match = re.search(r"(?:NotImplementedError:|#error) (\d+\.\d+): your turn\b", said)
     return match[1] if match else ""
 
 
 def needs(hole: str) -> str:
     return f"it needs exercise {hole}, which is open"
+
+
+def describe_code() -> str:
+    """Return a line that tells the student's answers, those of solutions/, and open exercises apart."""
+    from flowedu.swap import RUNNING, SKIPPED
+    from flowedu_course import course
+    from flowedu_course.language import spans, tr
+
+    handed = [f for f in set(RUNNING.values()) if f.parent.name == course.SOLUTIONS]
+    theirs = [f.name.partition("_")[0] for f in handed]
+    yours = [f.name.partition("_")[0] for f in set(RUNNING.values()) if f not in handed]
+    still = [h.id for h in course.holes() if h.withheld and not h.is_hunt and h.id not in yours + theirs]
+    said = [tr("yours: {ids}", ids=spans(yours))] * bool(yours)
+    said += [tr("from solutions/: {ids}", ids=spans(theirs))] * bool(theirs)
+    said += [tr("open: {ids}", ids=spans(still))] * bool(still)
+    said.append(tr("all else is the library's") if said else tr("all of it the library's"))
+    skipped = "".join(f"; not {file.name}: {why}" for file, why in SKIPPED.items())
+    return "; ".join(said) + skipped
+
+
+def recorded(page: Path) -> list[str | None]:
+    """Return the outputs of a page's Python blocks that came with a student's tree, or []."""
+    file = page.with_name("recorded.json")
+    outputs = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+    return outputs.get(page.stem.removesuffix(".zh"), [])
 
 
 def students() -> bool:

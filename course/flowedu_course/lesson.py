@@ -11,7 +11,7 @@ must print. A block marked `python error=ShapeError` must raise that error. A bl
 runs only with a GPU, or in the simulator with FLOWEDU_CUDA=sim; `python needs=sim` runs only in the
 simulator, for example because it uses counters. In a student's tree, some blocks are left out: blocks that
 need an open exercise, blocks that fail because of an answer, and later blocks that use the names of these
-blocks. The reason and the expected output are printed instead, and the lesson continues.
+blocks. The reason, and the output that was recorded when the tree was made, are printed instead.
 """
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from pathlib import Path
 
 from flowedu.errors import FlowError
 from flowedu_course.blocks import BLOCK, Block, block_of, pages
-from flowedu_course.left_out import LeftOut, needs, students, turn, why_not
+from flowedu_course.left_out import LeftOut, needs, recorded, students, turn, why_not
 from flowedu_course.reader import Reader
 
 # Set in a process that shows one page.
@@ -76,6 +76,7 @@ def _run_blocks(path: Path, say, before) -> int:
     scope = {"__name__": "__lesson__"}
     count, printed, left_out, read = 0, "", False, 0
     unmade: dict[str, str] = {}                    # {name that a left-out block would define: reason}
+    outputs = iter(recorded(path))
     for match in BLOCK.finditer(source):
         b = block_of(match)
         before(source[read:match.start()], b)
@@ -89,6 +90,10 @@ def _run_blocks(path: Path, say, before) -> int:
             except LeftOut as error:
                 printed, why, left_out = None, str(error), True
             count += printed is not None
+            earlier = next(outputs, None)
+            if printed is None and earlier:
+                left_out = False
+                why += f"\n(recorded with the library's own code:)\n{earlier.rstrip()}"
             say(f"{where}: left out: {why}\n" if printed is None else printed)
         elif b.language == "text" and b.words == "output" and left_out:
             say(f"(expected output:)\n{b.text}")

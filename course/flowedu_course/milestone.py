@@ -20,7 +20,7 @@ from pathlib import Path
 from flowedu.errors import ArgumentError
 from flowedu_course import course
 from flowedu_course.language import cut, padded, short, tr
-from flowedu_course.left_out import opened
+from flowedu_course.left_out import describe_code, opened
 
 PATIENCE = 20                                      # time limit, as a multiple of the stated duration
 
@@ -51,10 +51,14 @@ def missing(runner, milestone: course.Milestone) -> list[str]:
 
 
 def _used(runner, milestone: course.Milestone) -> list[str]:
-    """Return the holes whose answers run: needed holes, and right holes that are stubs in the library."""
-    rows = runner.progress.rows
-    more = [h.id for h in runner.holes if h.withheld and not h.is_separate
-            and rows.get(h.id, {}).get("state") == "right"]
+    """Return the holes whose answers run.
+
+    These are the needed holes, the other right kernels of their chapter, and holes that are stubs in the
+    library and have a right answer or one in solutions/.
+    """
+    rows, last = runner.progress.rows, max((course.find(id).chapter for id in milestone.needs), default=0)
+    more = [h.id for h in runner.holes if (h.chapter == last if h.kind == "kernel" else h.withheld and not h.is_hunt)
+            and (rows.get(h.id, {}).get("state") == "right" or h.solution)]
     return list(dict.fromkeys([*milestone.needs, *more]))
 
 
@@ -97,9 +101,7 @@ def started(runner, name: str, wanted: course.Milestone, command: Sequence[str],
 
 def main(arguments: Sequence[str]) -> int:
     """Run the program in the file `arguments[0]`, in the separate process."""
-    from flowedu.swap import whose
-
-    print(whose(), flush=True)
+    print(describe_code(), flush=True)
     return ran(Path(arguments[0]))
 
 

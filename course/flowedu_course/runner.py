@@ -15,7 +15,7 @@ from pathlib import Path
 from flowedu.errors import ArgumentError, FlowError
 from flowedu.errors.files import write_text
 from flowedu_course import course, kernels, limits, milestone, scratch, source
-from flowedu_course.handout import stub
+from flowedu_course.handout import describe_stubs, stub
 from flowedu_course.language import columns, cut, describe_system_error, padded, page, short, tr
 from flowedu_course.laws import Verdict
 from flowedu_course.watch import watch
@@ -51,7 +51,7 @@ class Runner:
 
     def unmet(self, hole) -> list[str]:
         """Return the required exercises that are not right yet."""
-        return [id for id in hole.first if not self._right(id)]
+        return [id for id in hole.first if not self._right(id) and not course.find(id, self.home).solution]
 
     def start(self, chapter: int = 0) -> list[str]:
         """Make missing work files for the holes of a chapter (0: the first with open holes)."""
@@ -78,6 +78,7 @@ class Runner:
                 *([tr("some of them need {ids} first ({minutes} minutes): `make list`",
                       ids=", ".join(h.id for h in earlier), minutes=sum(h.minutes for h in earlier))]
                   if earlier else []),
+                *describe_stubs(mine),
                 tr("start with {file} ({minutes} minutes), then `make check EX={id}`, or keep `make watch` "
                    "running", file=self.file(first), minutes=first.minutes, id=first.id)]
 

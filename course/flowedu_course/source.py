@@ -2,9 +2,11 @@
 from __future__ import annotations
 
 import ast
+import builtins
 import contextlib
+import sys
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from flowedu.errors import ArgumentError
 
@@ -89,3 +91,46 @@ def _makers(top: ast.stmt) -> list[ast.AST]:
     if isinstance(top, ast.FunctionDef | ast.ClassDef):
         return [top]
     return [t for t in getattr(top, "targets", [getattr(top, "target", None)]) if isinstance(t, ast.Name)]
+
+
+def free_names(text: str) -> set[str]:
+    """Return the names that a file uses and does not define, also in annotations that are strings."""
+    used: set[str] = set()
+    bound = set(dir(builtins))
+    trees = [ast.parse(text)]
+    while trees:
+        for n in ast.walk(trees.pop()):
+            if isinstance(n, ast.Name):
+                (used if isinstance(n.ctx, ast.Load) else bound).add(n.id)
+            elif isinstance(n, ast.alias):
+                bound.add((n.asname or n.name).partition(".")[0])
+            elif isinstance(n, ast.FunctionDef | ast.ClassDef):
+                bound.add(n.name)
+            elif isinstance(n, ast.arg):
+                bound.add(n.arg)
+            hint = getattr(n, "annotation", None) or getattr(n, "returns", None)
+            if isinstance(hint, ast.Constant) and isinstance(hint.value, str):
+                trees.append(ast.parse(hint.value))
+    return used - bound
+
+
+def import_lines(source: str, module: str, names: Iterable[str]) -> list[str]:
+    """Return statements that import names of a module, each from the module where `source` gets it."""
+    places = {}
+    tops = ast.parse(source).body
+    inside = [n for choice in tops if isinstance(choice, ast.If) for n in choice.body]       # TYPE_CHECKING
+    for top in [*tops, *inside]:
+        if isinstance(top, ast.Import):
+            places |= {a.asname or a.name.partition(".")[0]: ("", ast.unparse(a)) for a in top.names}
+        elif isinstance(top, ast.ImportFrom) and not top.level:
+            places |= {a.asname or a.name: (str(top.module), ast.unparse(a)) for a in top.names}
+        else:
+            places |= {getattr(n, "name", "") or n.id: (module, getattr(n, "name", "") or n.id)
+                       for n in _makers(top) if not isinstance(n, ast.alias)}
+    chosen: dict[str, set[str]] = {}
+    for name in names:
+        if name in places:
+            chosen.setdefault(places[name][0], set()).add(places[name][1])
+    own = [f"from {place} import {', '.join(sorted(parts))}" for place, parts in sorted(chosen.items()) if place]
+    plain = [f"import {part}" for part in sorted(chosen.get("", ()))]
+    return [*plain, *sorted(own, key=lambda t: t.split()[1].partition(".")[0] not in sys.stdlib_module_names)]

@@ -79,9 +79,10 @@ def test_a_half_written_file_does_not_end_a_lesson(whole):
         "\n\n")[0]
     there = {"FLOWEDU_HOLES": "typing", "FLOWEDU_HOLES_SKIP": "1", "COLUMNS": "200"}
     assert "FLOWEDU_HOLES_SKIP=1" in recipe
-    said = run_in_home(whole, "-c", "from flowedu.swap import whose; print(whose())", **there).stdout
-    assert ("1.4" in said and "not 1.3_a_slice_is_a_view.py: SyntaxError" in said
-            and "`make check EX=1.3`" in said)
+    code = "from flowedu_course.left_out import describe_code; print(describe_code())"
+    said = run_in_home(whole, "-c", code, **there).stdout
+    assert ("print(describe_code())" in recipe and "yours: 1.1, 1.2, 1.4, 1.5; open: 1.3, 2.1" in said
+            and "not 1.3_a_slice_is_a_view.py: SyntaxError" in said and "`make check EX=1.3`" in said)
     done = run_in_home(whole, "-m", "flowedu_course.lesson", "chapters/01_blob/README.md", **there)
     assert done.returncode == 0 and "it needs exercise 1.3, which is open" in done.stdout
 

@@ -1,24 +1,35 @@
 """The exported tree: it works by itself, its exercises are open, and it contains no line of an answer."""
 import ast
+import importlib
 import json
 import os
+import re
 import subprocess
 import sys
+import typing
 
 import pytest
 
 from common import HANGS, few
 from flowedu.errors import ArgumentError
 from flowedu_course import course
+from flowedu_course.blocks import blocks
+from flowedu_course.handout import describe_stubs, stub
+from flowedu_course.language import spans
 from flowedu_course.teach import stubs, tree
 
 HOLES = [h for h in course.holes() if not h.is_separate]
+PLAN = "chapters/04_job_functions/plan.md"
+# A recorded output that names its block, so that a block with another block's output is found.
+RECORDED = {"04_job_functions": {"plan": [f"recorded for line {b.line}\nsecond line\n" for b in blocks(
+    (course.HOME / PLAN).read_text(encoding="utf-8")) if b.language == "python"]}}
 
 
 @pytest.fixture(scope="module", ids=["open", "closed"],
                 params=[pytest.param(False, marks=pytest.mark.slow), True])
 def handout(request, tmp_path_factory):
-    made = tree.export(tmp_path_factory.mktemp("made") / "handout", 4, closed=request.param, built=True)
+    made = tree.export(tmp_path_factory.mktemp("made") / "handout", 4, closed=request.param, built=True,
+                       recorded=RECORDED)
     return made, request.param
 
 
@@ -167,3 +178,133 @@ def test_the_whole_course_is_exported_without_answers(tmp_path, closed):
     assert not made.found and "stubs" in there and not there & {"answers", "wrong"}
     figures = json.loads((made.folder / "student.json").read_text(encoding="utf-8"))["figures"]
     assert {h.id for h in course.holes() if h.stars and not h.is_separate} == set(figures)
+
+
+# ---- kernels that come with the tree
+def compiled_files(folder):
+    return {p: p.stat().st_mtime_ns for p in (folder / "src").rglob("*.so")}
+
+
+def build(folder, *command):
+    """Run a command in a folder in which every call of a compiler fails."""
+    return subprocess.run([sys.executable, *command], cwd=folder, capture_output=True, encoding="utf-8",
+                          timeout=HANGS, env={**os.environ, "CC": "false", "FLOWEDU_BUILD_ISA": "native"})
+
+
+BUILD = ("setup.py", "-q", "build_ext", "--inplace")
+
+
+def test_the_kernels_of_a_tree_are_used_without_a_compiler(handout):
+    """setup.py compiles nothing until a source, or a compiled file, has other contents."""
+    folder = handout[0].folder
+    before = compiled_files(folder)
+    done = build(folder, *BUILD)
+    assert done.returncode == 0 and before and compiled_files(folder) == before, done.stderr
+    asked = build(folder, "tools/handed_kernels.py", "native")
+    assert asked.returncode == 0 and "came with this tree" in asked.stdout
+    for changed in (folder / "src/flowedu/_kernels/ops/philox.h", min(before)):
+        data = changed.read_bytes()
+        changed.write_bytes(data + b"\n")
+        try:
+            assert build(folder, "tools/handed_kernels.py", "native").returncode == 1
+            assert "the C compiler cannot build a program" in build(folder, *BUILD).stderr
+        finally:
+            changed.write_bytes(data)
+    assert build(folder, "tools/handed_kernels.py", "native").returncode == 0
+    assert build(course.HOME, "tools/handed_kernels.py", "native").returncode == 1       # no student tree
+
+
+@pytest.mark.slow
+def test_a_tree_is_linked_without_a_compiler(handout, tmp_path):
+    done = build(handout[0].folder, "-m", "pip", "--disable-pip-version-check", "install", "-q", "--no-deps",
+                 "--no-build-isolation", "--target", str(tmp_path / "there"), "-e", ".")
+    assert done.returncode == 0, done.stderr
+
+
+# ---- lessons of an open tree
+def test_a_block_that_needs_an_open_exercise_shows_its_recorded_output(handout):
+    folder = handout[0].folder
+    (folder / "empty").mkdir(exist_ok=True)
+    said = inside(folder, "-m", "flowedu_course.lesson", PLAN, FLOWEDU_HOLES="empty").stdout
+    left = re.findall(r"plan\.md:(\d+): left out: it needs exercise [\d.]+, which is open\n"
+                      r"  > \(recorded with the library's own code:\)\n  > recorded for line (\d+)\n"
+                      r"  > second line\n", said)
+    assert left and said.count(": left out: ") == len(left) and all(a == b for a, b in left), said
+    assert "expected output" not in said
+
+
+def test_recorded_outputs_contain_no_answer(tmp_path):
+    line = next(t for t, i in stubs.own_lines(HOLES).items() if i == "4.3")
+    made = tree.export(tmp_path / "handout", 4, recorded={"04_job_functions": {"plan": [f"a\n  {line}\n", "b\n"]}})
+    stored = json.loads((made.folder / "chapters/04_job_functions/recorded.json").read_text(encoding="utf-8"))
+    assert stored == {"plan": [None, "b\n"]} and not made.found
+
+
+def first_line(folder, work):
+    code = "from flowedu_course.left_out import describe_code; print(describe_code())"
+    return inside(folder, "-c", code, FLOWEDU_HOLES=work).stdout.strip()
+
+
+def test_answers_in_solutions_run_in_lessons_and_checks(tmp_path):
+    """The first line of a lesson tells the student's answers, those of solutions/, and open exercises apart."""
+    folder = tree.export(tmp_path / "handout", 2, built=True).folder
+    open_ones = [h for h in HOLES if h.chapter <= 2]
+    (folder / "work").mkdir()
+    assert first_line(folder, "work") == "open: 1.1-1.5, 2.1-2.9; all else is the library's"
+    assert "do first    1.1" in learn(folder, "check", "1.5") + learn(folder, "start", "1") + learn(folder, "check", "1.5")
+    (folder / course.SOLUTIONS).mkdir()
+    for hole in open_ones:
+        (folder / course.SOLUTIONS / hole.file).write_text(stubs.answer_text(hole), encoding="utf-8")
+    mine = course.find("1.3")
+    (folder / "work" / mine.file).write_text(stubs.answer_text(mine), encoding="utf-8")
+    theirs = "from solutions/: 1.1, 1.2, 1.4, 1.5, 2.1-2.9"
+    assert first_line(folder, "work") == f"yours: 1.3; {theirs}; all else is the library's"
+    assert "do first" not in learn(folder, "check", "1.5")
+    lesson = inside(folder, "-m", "flowedu_course.lesson", "chapters/02_ops/README.md", FLOWEDU_HOLES="work")
+    assert lesson.returncode == 0 and "left out" not in lesson.stdout, lesson.stdout
+
+
+# ---- work files
+def test_spans_of_exercises():
+    assert spans(["2.h2", "2.1", "1.3", "1.1", "1.2", "1.10", "1.9"]) == "1.1-1.3, 1.9, 1.10, 2.1, 2.h2"
+    assert spans(["2.h1", "2.2", "2.h2", "2.h3", "2.2"]) == "2.2, 2.h1-2.h3" and spans([]) == ""
+
+
+@pytest.mark.parametrize("hole", HOLES, ids=lambda h: h.id)
+def test_every_name_of_a_work_file_is_known_to_an_editor(hole, monkeypatch):
+    """Its imports name what the answer gets when it runs: all available names, and all names of the stub."""
+    monkeypatch.setattr(typing, "TYPE_CHECKING", True)
+    text, space = stub(hole), {}
+    exec(compile(text, hole.file, "exec", dont_inherit=True), space)
+    module = vars(importlib.import_module(hole.module))
+    assert {*hole.at_hand} <= {*space}
+    assert all(space[n] is module[n] for n in space if n in module and n in hole.at_hand)
+    known = {*space, *dir(__builtins__), *dir(__import__("builtins"))}
+    for f in (n for n in ast.walk(ast.parse(text)) if isinstance(n, ast.FunctionDef)):
+        local = {n.arg for n in ast.walk(f) if isinstance(n, ast.arg)} | {
+            n.id for n in ast.walk(f) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)} | {
+            n.name for n in ast.walk(f) if isinstance(n, ast.FunctionDef)} | {
+            a.asname or a.name for n in ast.walk(f) if isinstance(n, ast.ImportFrom | ast.Import) for a in n.names}
+        used = {n.id for n in ast.walk(f) if isinstance(n, ast.Name)}
+        assert used <= known | local, used - known - local
+
+
+def test_the_description_of_initial_files_is_true():
+    """A function that raises raises, and one that does not is right but wasteful."""
+    raising, wasteful, kernels, hunts = ([], [], [], [])
+    for hole in course.holes():
+        (kernels if hole.kind == "kernel" else hunts if hole.is_hunt else raising if "your turn" in stub(hole)
+         else wasteful).append(hole.id)
+    assert describe_stubs(course.holes())[1:] == [
+        f"  a function that raises NotImplementedError: {spans(raising)}",
+        f"  a right but wasteful function, to be improved: {spans(wasteful)}",
+        f"  a kernel without its loops: {spans(kernels)}",
+        f"  a program or kernel with one fault: {spans(hunts)}"]
+    assert {h.kind for h in HOLES if h.id in wasteful} == {"target"}
+
+
+def test_an_editor_finds_the_library_and_the_work_files(handout):
+    settings = json.loads((handout[0].folder / ".vscode/settings.json").read_text(encoding="utf-8"))
+    assert settings["python.defaultInterpreterPath"].endswith("/.venv/bin/python")
+    assert settings["python.analysis.include"] == ["work"]
+    assert all((handout[0].folder / path).is_dir() for path in settings["python.analysis.extraPaths"])

@@ -16,13 +16,14 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from flowedu.errors import ArgumentError, FlowError
 from flowedu.swap import load
 from flowedu_course import course
+from flowedu_course.exercises import load as load_file
 from flowedu_course.judge import answer, measured
 from flowedu_course.teach import stubs
 
@@ -53,6 +54,9 @@ jobs:
       - name: build
         run: make build
 """
+# Editors find the library, and check only the student's files.
+EDITOR = {"python.defaultInterpreterPath": "${workspaceFolder}/.venv/bin/python",
+          "python.analysis.extraPaths": ["src", "course"], "python.analysis.include": ["work"]}
 STEP = """      - name: "{short} ({points} points)"
         id: hole-{dashed}
         if: success() || failure()
@@ -105,12 +109,14 @@ def select_holes(only: Iterable[str], upto: int, closed: bool = False, home: Pat
 
 
 def export(out: Path, upto: int, closed: bool = False, home: Path = course.HOME, tests: bool = False,
-           built: bool = False, holes: Iterable | None = None) -> Tree:
+           built: bool = False, holes: Iterable | None = None,
+           recorded: Mapping[str, Mapping[str, list]] | None = None) -> Tree:
     """Make a student's tree.
 
     tests: include tests/ and the files they read, for a tree that is not handed out; built: include compiled
-    files, which fit only this machine; holes: open these instead of the chapters' holes. Raises ArgumentError
-    if `out` is not empty or the chapter does not exist.
+    files, so that nothing is compiled on the same platform; holes: open these instead of the chapters' holes;
+    recorded: outputs of the lessons, from record_outputs(). Raises ArgumentError if `out` is not empty or the
+    chapter does not exist.
     """
     if out.exists() and any(out.iterdir()):
         raise ArgumentError(f"{out} is not empty", expected="a folder that does not exist yet", got=str(out),
@@ -123,6 +129,9 @@ def export(out: Path, upto: int, closed: bool = False, home: Path = course.HOME,
     holes = open_holes(upto, closed, home) if holes is None else list(holes)
     own = stubs.own_lines(holes)
     texts = {f.relative_to(home): t for f, t in stubs.blank({}, holes).items()}
+    # The simulator compiles these when they are launched. The library itself does not need them.
+    texts |= {Path(h.module): f"#error {h.id}: {stubs.TURN}\n" for h in holes
+              if h.language == "cuda" and h.module.startswith("src/")}
     out.parent.mkdir(parents=True, exist_ok=True)
     new = Path(tempfile.mkdtemp(prefix=f".{out.name}.", dir=out.parent))
     try:
@@ -144,7 +153,12 @@ def export(out: Path, upto: int, closed: bool = False, home: Path = course.HOME,
         if built:
             for so in (home / "src").rglob("*.so"):
                 _put(new / so.relative_to(home), so, None)
+            load_file(home / "tools" / "handed_kernels.py").seal(new)
         _finish(new, upto, closed, holes, home)
+        for name, outputs in (recorded or {}).items():
+            own_free = {page: [None if o and own.keys() & {t.strip() for t in o.splitlines()} else o
+                               for o in printed] for page, printed in outputs.items()}
+            (new / "chapters" / name / "recorded.json").write_text(json.dumps(own_free, indent=0), "utf-8")
         leaks = [*answers_in(new, own)]
         if out.exists():
             out.rmdir()
@@ -181,6 +195,9 @@ def _finish(new: Path, upto: int, closed: bool, holes: Sequence, home: Path) -> 
                                                   "figures": figures(mine),
                                                   "at_hand": {h.id: h.at_hand for h in holes}},
                                                  indent=1), encoding="utf-8")
+    shutil.copyfile(home / "course/flowedu_course/teach/agents.md", new / "AGENTS.md")
+    (new / ".vscode").mkdir(exist_ok=True)
+    (new / ".vscode" / "settings.json").write_text(json.dumps(EDITOR, indent=2) + "\n", encoding="utf-8")
     makefile = new / "Makefile"
     # Chapters and demos run on the student's answers.
     if makefile.exists():
@@ -192,6 +209,20 @@ def _finish(new: Path, upto: int, closed: bool, holes: Sequence, home: Path) -> 
                          dashed=h.id.replace(".", "-"))
              for h in mine if not h.is_hunt]
     workflow.write_text(WORKFLOW + "".join(steps), encoding="utf-8")
+
+
+def record_outputs(home: Path = course.HOME) -> dict[str, dict[str, list[str | None]]]:
+    """Run the lessons with the library's own code. Return {chapter: {page: outputs of its Python blocks}}.
+
+    `make book` shows the same outputs and shares the cache in build/book. Raises RuntimeError if a lesson
+    fails.
+    """
+    pages = [p for p in sorted(home.glob("chapters/*/*.md")) if not p.name.endswith(".zh.md")]
+    found: dict[str, dict[str, list[str | None]]] = {}
+    printed = load_file(home / "book" / "outputs.py").all_outputs(pages, home / "build" / "book" / "outputs")
+    for page, outputs in printed.items():
+        found.setdefault(page.parent.name, {})[page.stem] = outputs
+    return found
 
 
 def figures(holes: Iterable) -> dict[str, dict]:
@@ -237,12 +268,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--closed", action="store_true", help="also replace later exercises by stubs")
     parser.add_argument("--only", nargs="+", metavar="4.3",
                         help="open only these exercises or chapters")
+    parser.add_argument("--ready", action="store_true",
+                        help="include compiled kernels, and outputs of the lessons, which are recorded first")
     options = parser.parse_args(arguments)
     try:
         closed = options.closed or bool(os.environ.get("CLOSED"))
-        made = export(options.out, options.upto, closed, holes=options.only
-                      and select_holes(options.only, options.upto, closed))
-    except FlowError as error:
+        check_chapter(options.upto)
+        recorded = record_outputs() if options.ready else None
+        made = export(options.out, options.upto, closed, built=options.ready, recorded=recorded,
+                      holes=options.only and select_holes(options.only, options.upto, closed))
+    except (FlowError, RuntimeError) as error:
         print(error, file=sys.stderr)
         return 2
     print(f"{made.folder}: {made.files} files, exercises of chapters 1 to {options.upto}"
