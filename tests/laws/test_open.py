@@ -49,13 +49,13 @@ def test_a_node_has_its_ops_name_by_default():
 def test_every_slot_is_filled_by_the_module_in_the_table(name, module):
     __import__(module)
     if name not in ("pack", "line", "watch"):                        # filled on demand
-        assert getattr(slots, name) is not None and type(getattr(slots, name)).__name__ != "UnsetHook"
+        assert getattr(slots, name) is not None and type(getattr(slots, name)).__name__ != "EmptySlot"
 
 
 def test_after_the_import_only_chapters_6_and_8_have_slots_to_fill():
     """Runs in a new process, because other tests may have imported modules that fill slots."""
     script = ("import flowedu; from flowedu.core.eager.dispatch import slots; "
-              "print([n for n in dir(slots) if type(getattr(slots, n)).__name__.startswith('UnsetHook')])")
+              "print([n for n in dir(slots) if type(getattr(slots, n)).__name__.startswith('EmptySlot')])")
     said = subprocess.run([sys.executable, "-c", script], capture_output=True, encoding="utf-8",
                           timeout=HANGS, check=True)
     assert ast.literal_eval(said.stdout) == [

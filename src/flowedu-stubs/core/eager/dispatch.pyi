@@ -7,6 +7,12 @@ from flowedu.core.values.storage import Array
 from typing import Any, Self
 
 BY_CODE: tuple
+class EmptySlot(OpBase):
+    """Placeholder of a function or an op, which raises an error when it is called."""
+    name: Any
+    def __call__(self, *args) -> Any: ...
+    def __init__(self, name) -> None: ...
+    def infer(self, *args): ...
 class Entry:
     """Output specs, kernel and attributes of a call, for eager calls and plans."""
     @property
@@ -199,16 +205,6 @@ class TensorBase(Array):
     def uniform(self) -> bool: """True if the tensor was computed from constants only, so it is equal on all ranks."""
     @uniform.setter
     def uniform(self, value) -> None: ...
-class UnsetHook:
-    """Placeholder of a function in an empty slot."""
-    name: Any
-    def __call__(self, *args) -> Any: ...
-    def __init__(self, name) -> None: ...
-class UnsetOp(OpBase):
-    """Placeholder of an op in an empty slot."""
-    slot: Any
-    def __init__(self, slot) -> None: ...
-    def infer(self, *args): ...
 class UnsetTensor:
     """Placeholder of the class Tensor."""
 def call_seeded(op: Any, inputs: tuple, attrs: tuple, seed: int, draw: int):

@@ -15,11 +15,11 @@ cdef enum:                           # flags of a tensor (TensorBase.flags) or a
     GLOBAL = 8                       # has a GlobalLayout (chapter 6, global.pxi)
     WRITES = 16                      # of a call: the kernel writes into its inputs (inplace.pxi)
     SPECIAL = 31 | ON_DEVICE         # flags that leave the fast path (ON_DEVICE: chapter 8)
-    LOCAL_ONLY = 32                  # of a call: the values may differ between ranks
-    UNIFORM = 32                     # of a tensor: equal on all ranks (flags_of inverts this bit)
+    UNIFORM = 32                     # of a tensor: equal on all ranks
     INFERENCE = 64                   # made in inference mode
     ADOPTED = 128                    # is a .grad or in TapeNode.grads; other leaves must copy it
     MANY = 1024                      # of a call: several outputs, or many inputs (run_many)
+    LOCAL_ONLY = 2048                # of a call: random, or an input is not UNIFORM (flags_of)
 
 cdef enum:
     MAX_KEY = 160                    # integers in the key of a call: dtypes, shapes, strides
@@ -92,7 +92,6 @@ cdef class Rare:                     # fields that few tensors have
     cdef public bint retains         # retain_grad() was called
 
 cdef class TensorBase(Array):
-    # Calls combine the flags of their inputs (Array.flags) by OR; see flags_of.
     cdef public int out_index
     cdef public object _grad
     cdef public TapeNode node
@@ -101,19 +100,32 @@ cdef class TensorBase(Array):
     cdef GlobalLayout _layout        # None: a local tensor. Set it with set_layout
     cdef public Rare rare            # None: none of its fields is set
 
-cdef class Slots:                    # functions of later chapters (table in hooks.pxi)
-    cdef public object Tensor, Size, mixed, mixed_matmul, write, into, renew, pack, line, watch
-    cdef public object seed, node_name, node_next, node_hook, leaf_hooks, before_node, after_node
-    cdef public object run_global, bring, logical, write_parts, device_memory, launch, carry, move
-    cdef public OpBase add, sub, mul, div, matmul
+cdef class Slots:                    # parts of later chapters; hooks.pxi describes each of them
+    cdef public object Tensor, Size                               # classes of results and shapes
+    cdef public OpBase add, sub, mul, div, matmul                 # ops of the operators
+    cdef public object mixed, mixed_matmul                        # operators, other operands
+    cdef public object write, into, renew                         # writes in place, stale views
+    cdef public object node_name, node_next, node_hook            # methods of TapeNode
+    cdef public object leaf_hooks, before_node, after_node        # hooks during backward
+    cdef public object pack, line, watch                          # saved values, anomaly mode
+    cdef public object seed                                       # flow.manual_seed
+    cdef public object run_global, bring, logical, write_parts    # global tensors (chapter 6)
+    cdef public object device_memory, launch, carry, move         # other devices (chapter 8)
 
 cdef Slots filled
 
 cdef inline int flags_of(TensorBase x) noexcept:
-    return x.flags ^ UNIFORM if x.block != NULL else x.flags ^ UNIFORM | NO_MEMORY
+    """Return the flags of a call with input x. Those of several inputs are combined by OR."""
+    cdef int flags = x.flags if x.flags & UNIFORM else x.flags | LOCAL_ONLY
+    return flags if x.block != NULL else flags | NO_MEMORY
 
 cdef inline void set_flag(TensorBase x, int flag, bint on) noexcept:
     x.flags = x.flags | flag if on else x.flags & ~flag
+
+cdef inline void bind(fe_call *call, Entry e, fe_view *args, const int64_t *ints) noexcept:
+    call.fn, call.args, call.nin, call.nargs = e.fn, args, e.nin, e.nin + e.nout
+    call.ints, call.reals, call.extra, call.work = ints, e.reals, e.extra, NULL
+    call.parallel, call.node, call.kept, call.detail = 0, 0, 0, 0
 
 cdef int refresh_view(TensorBase x) except -1
 cdef int set_output(TensorBase y, TapeNode node, int out_index, bint tracked) except -1

@@ -42,37 +42,27 @@ cdef make_default(str name):
     """Return the default of a slot: None, or an object that raises when it is used."""
     if name in ("pack", "line", "watch", "seed", "into", "node_name"):
         return None
-    if name in ("add", "sub", "mul", "div", "matmul"):
-        return UnsetOp(name)
-    return tuple if name == "Size" else UnsetTensor if name == "Tensor" else UnsetHook(name)
+    return {"Tensor": UnsetTensor, "Size": tuple}.get(name) or EmptySlot(name)
 
 
-class UnsetHook:
-    """Placeholder of a function in an empty slot."""
+class EmptySlot(OpBase):
+    """Placeholder of a function or an op, which raises an error when it is called."""
 
     def __init__(self, name):
         self.name = name
 
     def __call__(self, *args):
-        module, what = HOOKS[self.name]
-        raise errors.empty_slot(self.name, what, module)
+        module, purpose = HOOKS[self.name]
+        raise errors.empty_slot(self.name, purpose, module)
 
-
-class UnsetOp(OpBase):
-    """Placeholder of an op in an empty slot."""
-
-    def __init__(self, slot):
-        self.slot = slot
-
-    def infer(self, *args):
-        UnsetHook(self.slot)()
+    infer = __call__                               # the first step of a call of an op
 
 
 class UnsetTensor:
     """Placeholder of the class Tensor."""
 
     def __new__(cls, *args):
-        UnsetHook("Tensor")()
+        EmptySlot("Tensor")()
 
 
 cdef class Slots:

@@ -51,12 +51,6 @@ cdef int raise_index(Entry e, int64_t got) except -1:
     raise index_error(e.op, e.attrs, got)
 
 
-cdef inline void bind(fe_call *call, Entry e, fe_view *args, const int64_t *ints) noexcept:
-    call.fn, call.args, call.nin, call.nargs = e.fn, args, e.nin, e.nin + e.nout
-    call.ints, call.reals, call.extra, call.work = ints, e.reals, e.extra, NULL
-    call.parallel, call.node, call.kept, call.detail = 0, 0, 0, 0
-
-
 cdef inline int call_alone(fe_call *call) noexcept:
     """Call the kernel on this thread."""
     cdef fe_team solo
