@@ -72,7 +72,7 @@ def divides(op, specs, attrs, sig, k):
     inputs and outputs match.
     """
     outs = op.infer(specs, attrs)
-    if not all(fits(s, v.shape, k) for s, v in zip(sig, [*specs, *outs])):
+    if not all(fits((s,), v.shape, (k,)) for s, v in zip(sig, [*specs, *outs])):
         return False
     return set(sig) <= {"B"} or split_call(logical_call(op, specs, attrs), sig, k) is not None
 

@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from flowedu.core.sbp.boxing.algebra import Hop, Route
-from flowedu.core.sbp.boxing.geometry import Box, Shape, align_grids, inside, lines, shape_of, transfer
+from flowedu.core.sbp.boxing.geometry import Box, Shape, align_grids, inside, lines, transfer
 from flowedu.core.sbp.boxing.inops import identity
 from flowedu.core.sbp.boxing.primitives import ALL_REDUCE, groups
-from flowedu.core.sbp.sbp import Layout, boxes, split_axis
+from flowedu.core.sbp.sbp import Layout, boxes, shape_of, split_axis
 from flowedu.core.values.spec import Spec
 
 COMBINE = {"sum": np.add, "max": np.maximum, "min": np.minimum}

@@ -13,9 +13,8 @@ cimport cython
 
 from flowedu._kernels.core.abi cimport *
 from flowedu.core.ops.call cimport OpBase, Rule, active, dispatch_by, current_interpreter
-from flowedu.core.values.storage cimport (ON_DEVICE, Array, Block, block_drop, block_new,
-                                          block_over, block_try, itemsize, set_row_major,
-                                          view_contiguous)
+from flowedu.core.values.storage cimport (ON_DEVICE, Array, Block, allocate, block_drop, block_new,
+                                          block_over, itemsize, set_row_major, view_contiguous)
 
 import os
 import warnings

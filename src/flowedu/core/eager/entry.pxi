@@ -32,14 +32,10 @@ cdef class Entry:
         for i, x in enumerate(reals):
             self.reals[i] = x
         for i, spec in enumerate(specs):
-            if len(spec.shape) > FE_MAX_DIM:
-                raise errors.too_many_axes(op.name, FE_MAX_DIM, spec.shape)
             self.outs[i].ndim, self.outs[i].dtype = len(spec.shape), spec.dtype.code
-            step = 1
-            for d in range(len(spec.shape) - 1, -1, -1):
+            for d in range(self.outs[i].ndim):
                 self.outs[i].shape[d] = spec.shape[d]
-                self.outs[i].stride[d] = step
-                step *= max(spec.shape[d], 1)
+            set_row_major(&self.outs[i])
         if view is not None:
             self.flags |= VIEW
             strides, self.offset = view

@@ -37,7 +37,7 @@ def copy_into(TensorBase x, TensorBase z):
     cdef fe_view args[2]
     cdef int d, shift
     if x.block == NULL or z.block == NULL:
-        raise_lazy("its memory is written")
+        raise errors.lazy_tensor("its memory is written")
     args[0], args[1] = z.v, x.v
     shift = x.v.ndim - z.v.ndim
     args[0].ndim = x.v.ndim
@@ -75,7 +75,7 @@ def set_data(TensorBase x, TensorBase y):
     cdef Block *old = x.block
     if not (x.flags | y.flags) & GLOBAL:
         if x.block == NULL or y.block == NULL:
-            raise_lazy("its memory is exchanged")
+            raise errors.lazy_tensor("its memory is exchanged")
         if y.block.version <= old.version:         # makes backward detect the change
             y.block.version = old.version + 1
     if y.block != NULL:

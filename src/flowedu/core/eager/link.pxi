@@ -68,7 +68,7 @@ cdef int refresh_views(tuple inputs) except -1:
 cdef int refresh_view(TensorBase x) except -1:
     """Raise if x is lazy outside of a graph; record its history again if it is a stale view."""
     if x.block == NULL and not x.flags & GLOBAL and not lazy_mode():
-        raise_lazy("it is used outside nn.Graph.build")
+        raise errors.lazy_tensor("it is used outside nn.Graph.build")
     if x.flags & VIEW and x.link.epoch != x.link.base.epoch and x.link.epoch != NO_HISTORY \
             and (not fe_grad_off or x.block == NULL):
         filled.renew(x)

@@ -14,10 +14,8 @@ cdef TensorBase allocate_output(Entry e, int i, int local_only):
     cdef TensorBase y = new_tensor()
     y.flags |= 0 if local_only else UNIFORM
     y.v = e.outs[i]
-    y.block = block_try(fe_numel(&y.v) * itemsize(y.v.dtype))
-    if y.block == NULL:
+    if not allocate(y):
         raise out_of_memory(e.op.name, f"{e.specs[i]}", e.specs[i].nbytes)
-    y.v.data = y.block.data
     return y
 
 
@@ -39,17 +37,14 @@ cdef TensorBase copy_contiguous(TensorBase x, int device=-1):
     """Return a contiguous copy of x, without history, on `device` (-1: the device of x)."""
     cdef TensorBase y = new_tensor()
     if x.block == NULL:
-        raise_lazy("its values are needed")
+        raise errors.lazy_tensor("its values are needed")
     y.v = x.v
     set_layout(y, x._layout)
     set_row_major(&y.v)
     if device > 0 or device < 0 and x.flags & ON_DEVICE:
         allocate_on(y, device if device > 0 else x.block.device)
-    else:
-        y.block = block_try(fe_numel(&x.v) * itemsize(x.v.dtype))
-        if y.block == NULL:
-            raise out_of_memory("contiguous", f"a copy of {x.spec}", x.spec.nbytes)
-        y.v.data = y.block.data
+    elif not allocate(y):
+        raise out_of_memory("contiguous", f"a copy of {x.spec}", x.spec.nbytes)
     if (x.flags | y.flags) & ON_DEVICE:
         filled.carry(x, y)
     else:

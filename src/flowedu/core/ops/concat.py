@@ -76,12 +76,6 @@ def _slice_grad_ref(dy: np.ndarray, shape: Shape, start: Shape, stop: Shape,
     return dx
 
 
-def _localize_slice_grad(out: Spec, shape: Shape, start: Shape, stop: Shape, step: Shape) -> dict:
-    keep = full_axes(shape, start, stop, step)
-    return {"shape": out.shape,
-            "stop": tuple(out.shape[i] if i in keep else b for i, b in enumerate(stop))}
-
-
 slice_grad = define(
     "slice_grad(dy, *, shape, start, stop, step) -> dx",
     Meaning(lambda shape, start, stop, step: band_equation(
@@ -89,7 +83,8 @@ slice_grad = define(
             _slice_grad_ref, shape=lambda shape: shape, check=_check_slice_grad),
     Kernel("slice_grad", pack=lambda start, step: ((*start, *step), ()), numbers=True,
            contiguous=False),
-    Split(linear=["dy"], localize=_localize_slice_grad),
+    Split(linear=["dy"], localize=lambda out, shape, start, stop, step: {
+        "shape": out.shape, **localize_slice(out, start, stop, step, shape)}),
     Laws([dict(shapes=[(6, 3)], shape=(6, 12), start=(0, 2), stop=(6, 9), step=(1, 3)),
           dict(shapes=[(12,)], shape=(15,), start=(2,), stop=(14,), step=(1,)),
           dict(shapes=[(0, 6)], shape=(3, 6), start=(2, 0), stop=(2, 6), step=(1, 1))],

@@ -73,7 +73,8 @@ class Op(OpBase):
 
     def infer(self, specs: Sequence[Spec], attrs: tuple) -> tuple[Spec, ...]:
         """Return the output Specs without computing, or raise a FlowError for invalid inputs."""
-        self._count(specs)
+        if not self.variadic and len(specs) != len(self.inputs):
+            raise errors.wrong_number_of_inputs(self.name, self.signature, specs, self.inputs)
         names = self.bind(specs, attrs)
         if self.check is not None:
             self.ask(self.check, names)
@@ -87,10 +88,6 @@ class Op(OpBase):
         if len(types) != len(self.outputs) or not all(isinstance(t, dtype_class) for t in types):
             raise errors.not_a_dtype(self.name, types)
         return tuple([check_spec(self.name, Spec(tuple(s), t)) for s, t in zip(shapes, types)])
-
-    def _count(self, specs: Sequence[Spec]) -> None:
-        if not self.variadic and len(specs) != len(self.inputs):
-            raise errors.wrong_number_of_inputs(self.name, self.signature, specs, self.inputs)
 
     def kernel_for(self, specs: Sequence[Spec], outs: Sequence[Spec], names: dict) -> tuple:
         """Return (the kernel for these dtypes or None, the compiled formula or None)."""

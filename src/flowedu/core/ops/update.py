@@ -42,13 +42,8 @@ def _update_axes(xs: Sequence[Spec], group: Sequence[str], whole: bool) -> str:
     for i in range(HEAD, len(xs), len(group)):
         keys = [(i if len(letter_of) < 1000 else 0, *axis) for axis in enumerate(xs[i].shape)]
         term = "".join(letter_of.get(k) or letter_of.setdefault(k, next(letters)) for k in keys)
-        terms += ["1" if _is_number(n) else term for n in group]
+        terms += ["1" if n.endswith("_t") else term for n in group]      # _t: a single number
     return ",".join(terms) + "->"
-
-
-def _is_number(name: str) -> bool:
-    """Return True if this member of a group is one number, whatever the size of the parameter."""
-    return name.endswith("_t")
 
 
 def _check(name: str, group: Sequence[str], xs: Sequence[Spec],
@@ -63,7 +58,7 @@ def _check(name: str, group: Sequence[str], xs: Sequence[Spec],
         if xs[i].dtype not in floats and xs[i].dtype.code not in NARROW:
             raise errors.update_dtype(name, xs, i)
         for member, other in zip(group, xs[i:i + size]):
-            shape = (1,) if _is_number(member) else xs[i].shape
+            shape = (1,) if member.endswith("_t") else xs[i].shape
             if other.shape != shape or other.dtype is not xs[i].dtype:
                 number = (i - HEAD) // size
                 raise errors.update_misfit(name, member, number, xs[i].dtype, shape, other, group)

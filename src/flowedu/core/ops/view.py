@@ -131,17 +131,19 @@ contiguous = define("contiguous(x) -> y", Meaning(_same, lambda x: np.ascontiguo
                     Kernel("copy", contiguous=False), Split(linear=["x"], rising=["x"]),
                     Laws([dict(shapes=[(6, 12)])], float_only=False), grad={"x": lambda dy: dy},
                     doc="Return a contiguous copy.")
-assign = define(
-    "assign(value, ref) -> ()", Meaning(lambda value: "{0},{0}->".format(axes.same(value.ndim)),
-                                        lambda value: (value,), shape=lambda: (),
-                                        check=lambda value, ref: _check_assign(value, ref)),
-    Kernel("copy", contiguous=False), Effects(mutates=lambda n: [1]),
-    Laws([dict(shapes=[(6, 12), (6, 12)])], float_only=False), doc="Write value into ref.")
 
 
 def _check_assign(value: Spec, ref: Spec) -> None:
     if value != ref:
         raise errors.assign_misfit(value, ref)
+
+
+assign = define(
+    "assign(value, ref) -> ()",
+    Meaning(lambda value: "{0},{0}->".format(axes.same(value.ndim)), lambda value: (value,),
+            shape=lambda: (), check=_check_assign),
+    Kernel("copy", contiguous=False), Effects(mutates=lambda n: [1]),
+    Laws([dict(shapes=[(6, 12), (6, 12)])], float_only=False), doc="Write value into ref.")
 
 
 def _check_numeric(dtype: dt.dtype) -> dt.dtype:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from flowedu.core.ops.define import Op
-from flowedu.core.sbp.sbp import fits, local_shape, split_axis
+from flowedu.core.sbp.sbp import boxes, fits, shape_of, split_axis
 from flowedu.core.sbp.signature import Signature, extra, names_of
 from flowedu.core.values.place import bounds
 from flowedu.core.values.spec import Spec
@@ -35,7 +35,7 @@ def describe_misfit(call: LocalCall, signature: Signature, k: int) -> str:
     """Return the axis that is too short for `signature` on k devices, as text; "" if none is."""
     names = [*names_of(call.op, len(call.ins)), *call.op.outputs]
     for n, s, value in zip(names, signature, (*call.ins, *call.outs)):
-        if not fits(s, value.shape, k):
+        if not fits((s,), value.shape, (k,)):
             size = value.shape[split_axis(s)]
             elements = f"{size} element{'s' * (size != 1)}"
             return f"axis {split_axis(s)} of {n} has {elements} for {k} devices"
@@ -59,7 +59,7 @@ def split_call(call: LocalCall, signature: Signature, k: int) -> tuple[LocalCall
     known: dict[tuple, LocalCall] = {}
     calls = []
     for i, cut in enumerate(cuts):
-        specs = tuple(Spec(local_shape(s, v.shape, k, i), v.dtype)
+        specs = tuple(Spec(shape_of(boxes((s,), (k,), v.shape)[i]), v.dtype)
                       for s, v in zip(signature, values))
         if (specs, cut) not in known:
             part = device_call(call, specs[:len(call.ins)], specs[len(call.ins):], special, cut)

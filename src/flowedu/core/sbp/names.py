@@ -88,6 +88,8 @@ class placement:
 class sbp:
     """The layout along one axis of a placement's grid: flow.sbp.split(dim), broadcast, partial_sum.
 
+    Each layout is one object, so that layouts are equal if they are the same object.
+
     Args:
         text: the SBP as core/sbp/sbp.py writes it: "S0", "B", "P", "Pmax", "Pmin".
     """
@@ -101,20 +103,11 @@ class sbp:
         """Return self: flow.sbp.broadcast() is flow.sbp.broadcast."""
         return self
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, sbp) and self.text == other.text
-
-    def __hash__(self) -> int:
-        return hash(self.text)
-
     def __repr__(self) -> str:
         return f"flowedu.sbp.{self._name}"
 
-    def __copy__(self) -> sbp:
-        return self
-
-    def __deepcopy__(self, memo: dict) -> sbp:
-        return self
+    def __reduce__(self) -> tuple:
+        return of_text, (self.text,)                  # a copy is the same object
 
 
 class _Split(sbp):

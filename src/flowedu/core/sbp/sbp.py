@@ -35,18 +35,12 @@ def is_sbp(sbp: object) -> bool:
     return isinstance(sbp, str) and _FORM.fullmatch(sbp) is not None
 
 
-def _axes(sbp: str | tuple, hierarchy: int | tuple) -> zip:
-    """Return (SBP, number of devices) for each axis of the hierarchy."""
-    return zip((sbp,) if isinstance(sbp, str) else sbp,
-               (hierarchy,) if isinstance(hierarchy, int) else hierarchy)
-
-
-def find_misfit(sbp: str | tuple[str, ...], shape: Sequence[int], hierarchy: int | tuple[int, ...],
+def find_misfit(sbp: tuple[str, ...], shape: Sequence[int], hierarchy: tuple[int, ...],
                 alone: bool = False) -> tuple[int, int | None, int] | None:
     """Return (axis, its shortest part or None, devices) of the first impossible split, or None."""
     # The length is None if the shape has no such axis. alone: also check splits over one device.
     least = list(shape)                                    # the shortest part along each axis
-    for s, k in _axes(sbp, hierarchy):
+    for s, k in zip(sbp, hierarchy):
         axis = split_axis(s)
         if axis is not None and (k > 1 or alone):
             if axis >= len(shape):
@@ -57,8 +51,7 @@ def find_misfit(sbp: str | tuple[str, ...], shape: Sequence[int], hierarchy: int
     return None
 
 
-def fits(sbp: str | tuple[str, ...], shape: Sequence[int],
-         hierarchy: int | tuple[int, ...]) -> bool:
+def fits(sbp: tuple[str, ...], shape: Sequence[int], hierarchy: tuple[int, ...]) -> bool:
     """Return True if every split axis exists and every device gets elements of it."""
     return find_misfit(sbp, shape, hierarchy) is None
 
@@ -80,11 +73,8 @@ def boxes(sbp: tuple[str, ...], hierarchy: tuple[int, ...],
     return tuple(result)
 
 
-def local_shape(sbp: str | tuple[str, ...], shape: Sequence[int], hierarchy: int | tuple[int, ...],
-                i: int) -> tuple[int, ...]:
-    """Return the shape of the part of device i."""
-    sbps, sizes = zip(*_axes(sbp, hierarchy))
-    return tuple(b - a for a, b in boxes(sbps, sizes, tuple(shape))[i])
+def shape_of(box: Box) -> tuple[int, ...]:
+    return tuple(b - a for a, b in box)
 
 
 def pretty(sbp: str | tuple[str, ...]) -> str:
@@ -158,7 +148,7 @@ class Layout(NamedTuple):
 
     def local_shape(self, shape: Sequence[int], i: int) -> tuple[int, ...]:
         """Return the shape of the part of device i."""
-        return tuple(b - a for a, b in self.box(shape, i))
+        return shape_of(self.box(shape, i))
 
     def __str__(self) -> str:
         grid = f" ({'x'.join(map(str, self.hierarchy))})" if len(self.hierarchy) > 1 else ""

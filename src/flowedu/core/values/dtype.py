@@ -26,7 +26,8 @@ class dtype:
         bytes: size of an element in bytes if `numpy` is None; default: 0.
     """
 
-    __slots__ = "bytes code is_complex is_floating_point is_signed limits name numpy".split()
+    __slots__ = ("bytes", "code", "is_complex", "is_floating_point", "is_signed", "limits", "name",
+                 "numpy")
 
     def __init__(self, name: str, code: int, numpy: type | None, bytes: int = 0):
         self.name, self.code = name, code

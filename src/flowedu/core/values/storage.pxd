@@ -1,5 +1,5 @@
 from libc.stdint cimport int32_t, int64_t, uint16_t
-from flowedu._kernels.core.abi cimport fe_item, fe_view
+from flowedu._kernels.core.abi cimport fe_item, fe_numel, fe_view
 
 cdef struct Block:           # a block of memory, shared by the arrays that view it
     char *data
@@ -53,3 +53,9 @@ cdef class Array:
     cdef Block *block
     cdef fe_view v           # for a lazy tensor, data and block are NULL
     cdef object __weakref__
+
+cdef inline bint allocate(Array a) noexcept:
+    """Allocate the memory of `a`, whose shape and dtype are set. Return False without memory."""
+    a.block = block_try(fe_numel(&a.v) * itemsize(a.v.dtype))
+    a.v.data = NULL if a.block == NULL else a.block.data
+    return a.block != NULL

@@ -7,7 +7,6 @@ from libc.stdlib cimport free, malloc
 from posix.stdlib cimport posix_memalign
 from cpython.buffer cimport (PyBUF_FORMAT, PyBUF_ND, PyBUF_STRIDED, PyBUF_STRIDES, PyBUF_WRITABLE,
                              PyBuffer_Release, PyObject_GetBuffer)
-from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF, Py_INCREF
 cimport cython
 
@@ -221,7 +220,6 @@ cdef bint is_small_shape(tuple shape):
 def empty(shape, dtype, cls=Array):
     """Allocate an uninitialized contiguous array of class `cls`. `dtype` is a flowedu dtype."""
     cdef Array a = cls.__new__(cls)
-    cdef int64_t n
     cdef int i
     if dtype.code < 0:
         raise DTypeError(f"empty: {dtype!r} has no array form", expected="a numeric dtype",
@@ -233,11 +231,8 @@ def empty(shape, dtype, cls=Array):
     for i in range(a.v.ndim):
         a.v.shape[i] = shape[i]
     set_row_major(&a.v)
-    n = fe_numel(&a.v) * itemsize(a.v.dtype)
-    a.block = block_try(n)
-    if a.block == NULL:
-        raise out_of_memory("empty", f"{Spec(shape, dtype)}", n)
-    a.v.data = a.block.data
+    if not allocate(a):
+        raise out_of_memory("empty", f"{Spec(shape, dtype)}", Spec(shape, dtype).nbytes)
     return a
 
 

@@ -36,10 +36,6 @@ def lazy_tensor(symbol, shape, dtype, bint requires_grad=False, grad_name=None):
     return y
 
 
-cdef raise_lazy(why):
-    raise errors.lazy_tensor(why)
-
-
 def take_value(TensorBase x, TensorBase z):
     """Make the lazy tensor x refer to the graph value of z."""
     if z.flags & VIEW:

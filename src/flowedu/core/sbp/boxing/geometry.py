@@ -57,10 +57,6 @@ def size(box: Box) -> int:
     return math.prod(b - a for a, b in box)
 
 
-def shape_of(box: Box) -> Shape:
-    return tuple(b - a for a, b in box)
-
-
 def inside(box: Box, whole: Box) -> tuple[slice, ...]:
     """Return the index of `box` in an array of the elements of `whole`."""
     return tuple(slice(a - start, b - start) for (a, b), (start, _) in zip(box, whole))

@@ -13,8 +13,8 @@ from operator import itemgetter
 import numpy as np
 
 from flowedu.core.ops.define import REGISTRY
-from flowedu.core.sbp.boxing.geometry import Box, Need, inside, shape_of, transfer
-from flowedu.core.sbp.sbp import Layout
+from flowedu.core.sbp.boxing.geometry import Box, Need, inside, transfer
+from flowedu.core.sbp.sbp import Layout, shape_of
 from flowedu.core.values.dtype import bool_, dtype
 from flowedu.core.values.spec import Spec
 

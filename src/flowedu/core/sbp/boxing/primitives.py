@@ -80,10 +80,6 @@ def _all_reduce_elements(src: Layout, dst: Layout, shape: Shape) -> int:
                for g in groups(src, dst, shape))
 
 
-def _all_reduce_in_ops(src: Layout, dst: Layout, spec: Spec) -> inops.Run:
-    return inops.make_all_reduce(src, groups(src, dst, spec.shape))
-
-
 _TRANSFER = (geometry.messages, moved, inops.make_transfer)
 MOVE = Primitive("move", _move_label, _moves, *_TRANSFER)
 REDUCE = Primitive("reduce", lambda src, dst, shape:
@@ -92,7 +88,8 @@ REDUCE = Primitive("reduce", lambda src, dst, shape:
 FILL = Primitive("fill", _fill_label, _fills, *_TRANSFER)
 ALL_REDUCE = Primitive("all-reduce", lambda src, dst, shape: "all-reduce",
                        lambda src, dst, shape: groups(src, dst, shape) != (),
-                       _all_reduce_messages, _all_reduce_elements, _all_reduce_in_ops)
+                       _all_reduce_messages, _all_reduce_elements, lambda src, dst, spec:
+                       inops.make_all_reduce(src, groups(src, dst, spec.shape)))
 PRIMITIVES = (MOVE, REDUCE, FILL, ALL_REDUCE)
 
 NOTHING = Boxing(lambda src, dst, spec, limit:
