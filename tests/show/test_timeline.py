@@ -77,7 +77,7 @@ def test_adjacent_calls_of_one_part_are_merged(rows, most):
 
 
 def test_the_executor_divides_calls_of_the_same_cost():
-    source = Path(executor.__file__).parent / "executor.pyx"
+    source = Path(executor.__file__).parent / "bind.pxi"
     assert re.findall(r"^ +SPLIT = (\d+)", source.read_text(encoding="utf-8"), re.M) == [str(SPLIT)]
 
 

@@ -23,7 +23,7 @@ from flowedu.show.plan import cut, live_bytes
 from flowedu.show.profile import Timing, describe_lanes, place_of_plan, profile
 from flowedu.show.svg import BOXES, Drawing
 
-SPLIT = 65536                  # cost from which core/graph/executor.pyx splits a call among threads
+SPLIT = 65536                  # cost from which core/graph/bind.pxi splits a call among threads
 COLORS = {"forward": "#cfe3f2", "backward": "#f6d2ad", "update": "#d8ecc8"}
 WIDTH, LANE, LEFT = 900, 26, 70
 TOP, LIVE = 58, 90

@@ -2,26 +2,32 @@
 from flowedu.core.eager.dispatch import TensorBase
 from typing import Any, Self
 
-class Executor:
-    """Executor of a Plan."""
+class ArrayInterface(BoundPlan):
+    """A bound plan with arguments and outputs, which are tensors or ndarrays."""
     def accepts(self, arguments: tuple):
         """Return True for C-contiguous, aligned ndarrays with the right shapes and dtypes."""
     as_tensors: bool
-    counter: TensorBase | Any
+    def takes(self, arguments: tuple):
+        """Return True for contiguous, eager, local CPU tensors with the right shapes and dtypes."""
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self: ...
+class BoundPlan:
+    """A Plan as one C array of kernel calls, whose arguments have addresses."""
     @property
     def nt(self) -> int: ...
     @property
     def plan(self) -> Any: ...
     @property
     def pythons(self) -> list | Any: ...
-    def run(self, arguments: tuple): """Run one step."""
-    runs: int
     def set_kept(self, valid: bool):
         """Set `kept` (abi.h) of each call. valid: True if an earlier run filled kept scratch."""
     def stale(self, share: int = 1):
         """Return True if the number of threads, or a variable's memory or layout, has changed."""
-    def takes(self, arguments: tuple):
-        """Return True for contiguous, eager, local CPU tensors with the right shapes and dtypes."""
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self: ...
+class Executor(ArrayInterface):
+    """Executor of a Plan."""
+    counter: TensorBase | Any
+    def run(self, arguments: tuple): """Run one step."""
+    runs: int
     def times(self, arguments: tuple, repeats: int = 20):
         """Return the shortest time (s) of each call in `repeats` runs, which change variables."""
     written: list | Any

@@ -8,7 +8,8 @@
     passes.py     passes, one function each
     memory.py     the offset of each buffer in the arena
     plan.py       a graph lowered to bound kernel calls
-    executor.pyx  runs a plan without Python
-    scratch.pxi   views and scratch memory of one call (included by executor.pyx)
+    bind.pxi      the calls of a plan in memory, with the addresses of their arguments
+    arrays.pxi    arguments and outputs of a plan
+    executor.pyx  runs a plan without Python; includes the .pxi files
     program.py    a graph with its passes, plan, and executor
 """
