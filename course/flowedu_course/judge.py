@@ -18,11 +18,12 @@ import time
 import traceback
 import types
 from collections.abc import Callable
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, TextIO
 
 from flowedu import swap
-from flowedu_course import course, hunts, kernels, laws
+from flowedu_course import course, hunts, kernels, laws, rules
 from flowedu_course.handout import is_begun, is_plain
 from flowedu_course.install import install
 from flowedu_course.laws import Verdict
@@ -149,14 +150,10 @@ def _check_laws(hole, yours: Any, seed: int, cases: int, file: Path) -> Verdict 
 def _stars(hole, measures: dict[str, Any]) -> Verdict:
     """Return a verdict with the stars reached, and the rule of the next star."""
     found = "   ".join(f"{k} {v:,}" for k, v in measures.items())
-    if hole.half and not eval(hole.half, {"__builtins__": {}}, measures):
+    if hole.half and not rules.holds(hole.half, measures):
         return Verdict("open", extra=measures, title="all laws hold; not yet better than the initial code",
                        lines=[f"  {found}     half of the points: {hole.half}"])
-    reached = 0
-    for rule in hole.stars:
-        if not eval(rule, {"__builtins__": {}}, measures):             # a rule of chapter.toml
-            break
-        reached += 1
+    reached = len(list(takewhile(lambda rule: rules.holds(rule, measures), hole.stars)))
     more = [f"  {found}     {reached + 1} star{'s' if reached else ''}: {rule}"
             for rule in hole.stars[reached:reached + 1]]
     return Verdict(stars=reached, extra=measures, lines=more)

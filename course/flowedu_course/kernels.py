@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from flowedu.errors import DeviceError, FlowError, KernelError, UnsupportedError
-from flowedu_course import course
+from flowedu_course import course, rules
 from flowedu_course.handout import NOTES, untouched
 from flowedu_course.laws import Verdict
 
@@ -229,13 +229,12 @@ def timed() -> bool:
 def stars(hole, measures: list[dict[str, Any]], text: str) -> Verdict:
     """Return a verdict with the stars reached in two of three tries, and the rule of the next star.
 
-    A rule is a Python expression, with its description after a #. Rules about time count only if timed().
+    Rules about time count only if timed().
     """
-    rules = [r for r in hole.stars if timed() or "yours" not in r.partition("#")[0]]
+    counted = [r for r in hole.stars if timed() or not rules.is_timed(r)]
     reached = 0
-    for rule in rules:
-        holds = [eval(rule, {"__builtins__": {}}, m) for m in measures]            # a rule of chapter.toml
-        if 2 * sum(holds) <= len(holds):
+    for rule in counted:
+        if 2 * sum(rules.holds(rule, m) for m in measures) <= len(measures):
             break
         reached += 1
     lines = remarks(text) if hole.language == "kernel" else []
@@ -243,14 +242,14 @@ def stars(hole, measures: list[dict[str, Any]], text: str) -> Verdict:
     if "yours" in numbers:
         lines.append("  speed     " + "; ".join(f"{k} {v:,.{1 if v < 100 else 0}f} µs"
                                                 for k, v in numbers.items()))
-    elif numbers and reached < len(rules):
+    elif numbers and reached < len(counted):
         lines.append("  counted   " + "   ".join(f"{k.replace('_', ' ')} {v:,.10g}"
                                                  for k, v in numbers.items()))
-    more = [f"{n} stars: {r.partition('#')[2].strip()}" for n, r in enumerate(rules, 1)
+    more = [f"{n} stars: {r.partition('#')[2].strip()}" for n, r in enumerate(counted, 1)
             if n > max(reached, 1)]
     if more:
         lines.append("  " + "     ".join(more))
-    return Verdict(stars=reached, of=len(rules), extra=measures[0], lines=lines)
+    return Verdict(stars=reached, of=len(counted), extra=measures[0], lines=lines)
 
 
 def remarks(text: str, most: int = 3) -> list[str]:

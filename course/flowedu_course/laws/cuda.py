@@ -23,7 +23,7 @@ from flowedu.cuda.kernels import Kernels
 from flowedu.cuda.lessons import LADDERS, Ladder, Step
 from flowedu.cuda.machine import machine
 from flowedu.cuda.modules import own_file
-from flowedu_course import laws
+from flowedu_course import laws, rules
 from flowedu_course.laws import CASE, SMALLEST, Law, holds
 
 OUTSIDE = ("outside", "misaligned", "read only", "crashed")
@@ -166,8 +166,8 @@ def _element(fault: CudaFault, text: str) -> str:
     if not sizes:
         return ""
     index, out = int(at[1]) // 4, ""
-    # As 32 + 1.
-    for n in [int(eval(s, {"__builtins__": {}})) for s in re.findall(r"\[([\d\s+*]+)\]", sizes[1])][::-1]:
+    for size in reversed(re.findall(r"\[([\d\s+*]+)\]", sizes[1])):
+        n = rules.evaluate(size, {})               # a size may be a sum, such as 32 + 1
         index, out = index // n, f"[{index % n}]{out}"
     return at[2] + out
 

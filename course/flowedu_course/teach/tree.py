@@ -11,7 +11,6 @@ import argparse
 import fnmatch
 import json
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -22,7 +21,7 @@ from typing import NamedTuple
 
 from flowedu.errors import ArgumentError, FlowError
 from flowedu.swap import load
-from flowedu_course import course
+from flowedu_course import course, rules
 from flowedu_course.exercises import load as load_file
 from flowedu_course.judge import answer, measured
 from flowedu_course.teach import stubs
@@ -239,8 +238,8 @@ def figures(holes: Iterable) -> dict[str, dict]:
                     if text:
                         both.append(measured(hole, answer(hole, load(file, stubs.module_of(hole)))))
                 # The answer's measures.
-                own = {k for rule in hole.stars for k in re.findall(r"(\w+) *[<>]=", rule)}
-                named = {*re.findall(r"\w+", " ".join([hole.half, *hole.stars]))} - own
+                own = {k for rule in hole.stars for k, _ in rules.goals(rule)}
+                named = {k for rule in (hole.half, *hole.stars) if rule for k in rules.names(rule)} - own
                 result[hole.id] = {k: v for k, v in both[0].items() if k in named
                                    and all(b.get(k) == v for b in both)}
     return result
