@@ -29,8 +29,8 @@ def shard(at: Layout, shape: tuple[int, ...], min_size: int) -> Layout:
         n *= d
     for axis, (s, k) in enumerate(zip(at.sbp, at.hierarchy)):
         if s == "B" and k > 1 and n >= min_size:
-            found = Layout((*at.sbp[:axis], "S0", *at.sbp[axis + 1:]), at.devices, at.hierarchy)
-            return found if found.fits(shape) else at
+            split = Layout((*at.sbp[:axis], "S0", *at.sbp[axis + 1:]), at.devices, at.hierarchy)
+            return split if split.fits(shape) else at
     return at
 
 
@@ -46,56 +46,70 @@ def zero(graph: Graph, parameters: Any, stage: int,
         stage: 1, 2, or 3.
         like: {node: value}. Each new node is added with the value of its consumer.
     """
-    made: dict[Node, list[Node]] = {}            # {node: the casts to insert before it}
-    alone: set[Node] = set()
     readers = graph.consumers()
+    inserted: dict[Node, list[Node]] = {}        # {node: the new nodes before it}
+    own_casts: set[Node] = set()                 # those of stage 3
 
-    def cast(value: GraphValue, at: Layout, reader: Node) -> Node:
-        attrs = HINT.complete(dict(sbp=at.sbp, forced=True))
-        node = Node(HINT, (value,), attrs, [value.spec], f"{value.name}-zero-{sum(map(len, made.values()))}",
-                    reader.line)
-        made.setdefault(reader, []).append(node)
+    def insert(node: Node, reader: Node) -> GraphValue:
+        """Insert `node` before its only reader, and return its output."""
+        inserted.setdefault(reader, []).append(node)
         if reader in like:
             like[node] = like[reader]
-        return node
+        return node.outputs[0]
 
-    def through_views(value: GraphValue, chain: tuple[Node, ...]):
-        """Return (views between, reader) of a parameter."""
+    def cast(value: GraphValue, at: Layout, reader: Node) -> GraphValue:
+        attrs = HINT.complete(dict(sbp=at.sbp, forced=True))
+        name = f"{value.name}-zero-{sum(map(len, inserted.values()))}"
+        return insert(Node(HINT, (value,), attrs, [value.spec], name, reader.line), reader)
+
+    def replace_input(node: Node, old: GraphValue, new: GraphValue) -> None:
+        node.inputs = tuple(new if x is old else x for x in node.inputs)
+
+    def share_cast(value: GraphValue, at: Layout) -> None:
+        """Stages 1 and 2: insert one cast before the first reader, for all readers."""
+        consumers = [r for r in dict.fromkeys(readers.get(value, ())) if not r.mutates]
+        if consumers:
+            whole = cast(value, at, consumers[0])
+            for reader in consumers:
+                replace_input(reader, value, whole)
+
+    def follow_views(value: GraphValue, views: tuple[Node, ...] = ()):
+        """Yield (value that is read, views between it and the parameter, reader)."""
         for reader in dict.fromkeys(readers.get(value, ())):
             if reader.op.view is not None and len(reader.inputs) == 1 and reader.op is not HINT \
                     and reader.outputs[0] not in graph.outputs:
-                yield from through_views(reader.outputs[0], (*chain, reader))
+                yield from follow_views(reader.outputs[0], (*views, reader))
             elif not reader.mutates:
-                yield value, chain, reader
+                yield value, views, reader
+
+    def cast_for_each_reader(value: GraphValue, at: Layout) -> None:
+        """Stage 3: insert a cast, and copies of the views after it, before every reader."""
+        for source, views, reader in list(follow_views(value)):
+            copy = cast(value, at, reader)
+            own_casts.add(copy.node)
+            for view in views:
+                copy = insert(Node(view.op, (copy,), view.attrs, [view.outputs[0].spec], f"{view.name}-zero",
+                                   view.line), reader)
+            replace_input(reader, source, copy)
+
+    def cast_gradients(update: Node) -> None:
+        """Stage 1: cast the gradients of split parameters before their update."""
+        inputs = list(update.inputs)
+        for members in groups(update):
+            weight = update.inputs[members[0]]
+            for i in members if weight in parameters else ():
+                if i not in update.mutates and update.inputs[i].shape == weight.shape:
+                    inputs[i] = cast(update.inputs[i], parameters[weight], update)
+        update.inputs = tuple(inputs)
 
     for value, at in parameters.items():
         if stage < 3:
-            found = [r for r in dict.fromkeys(readers.get(value, ())) if not r.mutates]
-            if found:
-                whole = cast(value, at, found[0]).outputs[0]
-                for reader in found:
-                    reader.inputs = tuple(whole if x is value else x for x in reader.inputs)
-            continue
-        for seen, chain, reader in list(through_views(value, ())):
-            node = cast(value, at, reader)
-            alone.add(node)
-            now = node.outputs[0]
-            for view in chain:
-                again = Node(view.op, (now,), view.attrs, [view.outputs[0].spec], f"{view.name}-zero",
-                             view.line)
-                made[reader].append(again)
-                if reader in like:
-                    like[again] = like[reader]
-                now = again.outputs[0]
-            reader.inputs = tuple(now if x is seen else x for x in reader.inputs)
+            share_cast(value, at)
+        else:
+            cast_for_each_reader(value, at)
     if stage == 1:
-        for node in [n for n in graph.nodes if n.mutates]:
-            inputs = list(node.inputs)
-            for members in groups(node):
-                at = parameters.get(node.inputs[members[0]])
-                for i in members if at is not None else ():
-                    if i not in node.mutates and node.inputs[i].shape == node.inputs[members[0]].shape:
-                        inputs[i] = cast(node.inputs[i], at, node).outputs[0]
-            node.inputs = tuple(inputs)
-    graph.nodes = [n for node in graph.nodes for n in (*made.get(node, ()), node)]
-    return alone
+        for node in graph.nodes:
+            if node.mutates:
+                cast_gradients(node)
+    graph.nodes = [n for node in graph.nodes for n in (*inserted.get(node, ()), node)]
+    return own_casts
