@@ -16,6 +16,7 @@ from flowedu_course import course
 from flowedu_course.blocks import blocks
 from flowedu_course.handout import describe_stubs, stub
 from flowedu_course.language import spans
+from flowedu_course.left_out import turn
 from flowedu_course.teach import stubs, tree
 
 HOLES = [h for h in course.holes() if not h.is_separate]
@@ -308,3 +309,64 @@ def test_an_editor_finds_the_library_and_the_work_files(handout):
     assert settings["python.defaultInterpreterPath"].endswith("/.venv/bin/python")
     assert settings["python.analysis.include"] == ["work"]
     assert all((handout[0].folder / path).is_dir() for path in settings["python.analysis.extraPaths"])
+
+
+# ---- texts of a tree
+NAMED = re.compile(r"`((?:src|course|chapters|tests|docs|book|tools|benchmarks|\.github)/[\w./-]*)`")
+
+
+def test_paths_in_lessons_exist_in_a_tree(handout):
+    folder = handout[0].folder
+    pages = [*(folder / "chapters").rglob("*.md"), *folder.glob("README*.md"), folder / "AGENTS.md"]
+    pages = [p for p in pages if p.name != "syllabus.md"]         # for instructors, who have the whole checkout
+    named = {(path, p.relative_to(folder)) for p in pages for path in NAMED.findall(p.read_text(encoding="utf-8"))}
+    assert len(named) > 100 and not sorted(n for n in named if not (folder / n[0]).exists())
+
+
+COMMAND = re.compile(r"`?(make [a-z-]+)")
+
+
+def test_rules_for_ai_helpers_of_students(handout):
+    """They are written for students, show two good and two bad dialogues, and name existing commands."""
+    text = (handout[0].folder / "AGENTS.md").read_text(encoding="utf-8")
+    assert text.startswith("# Rules for AI assistants in this course\n") and len(text.splitlines()) <= 100
+    good, bad = re.split(r"^## Two good dialogues$|^## Two bad dialogues$", text, flags=re.M)[1:]
+    assert good.count("**Student:**") == good.count("**Assistant:**") == 2
+    assert bad.count("**Student:**") == bad.count("**Assistant:**") == 2
+    targets = (course.HOME / "Makefile").read_text(encoding="utf-8")
+    commands = {c.removeprefix("make ") for c in COMMAND.findall(text)}
+    assert {"check", "hint", "list", "solution"} <= commands
+    assert all(re.search(rf"^{c}:", targets, re.M) for c in commands)
+    place = course.find("4.3")
+    assert f"`work/{place.file}`" in text and (handout[0].folder / "chapters/glossary.md").exists()
+
+
+def test_rules_for_ai_helpers_of_contributors():
+    text = (course.HOME / "AGENTS.md").read_text(encoding="utf-8")
+    targets = (course.HOME / "Makefile").read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= 60
+    assert all(re.search(rf"^{c.removeprefix('make ')}:", targets, re.M) for c in COMMAND.findall(text))
+    assert all((course.HOME / link).exists() for link in re.findall(r"\]\(([\w./]+)\)", text))
+    assert "contributors" in text.splitlines()[0] and "ARCHITECTURE.md" in text and "CONTRIBUTING.md" in text
+
+
+# ---- kernels of the library that are exercises
+CUDA = [h for h in course.holes() if h.kind == "kernel" and h.language == "cuda" and h.module.startswith("src/")]
+
+
+def test_cuda_kernels_that_are_open_exercises_are_not_in_a_tree(tmp_path):
+    """Their files contain an error that a lesson recognizes, in a tree in which they are open."""
+    made = tree.export(tmp_path / "handout", 8, holes=tree.select_holes(["8.9", "8.11"], 8))
+    texts = {h.id: (made.folder / h.module).read_text(encoding="utf-8") for h in CUDA}
+    library = {h.id: (course.HOME / h.module).read_text(encoding="utf-8") for h in CUDA}
+    assert texts == {"8.9": "#error 8.9: your turn\n", "8.10": library["8.10"], "8.11": "#error 8.11: your turn\n"}
+    assert turn(f"kernel.cu:1:2: error: {texts['8.9'].strip()}") == "8.9"
+
+
+def test_instructors_are_told_which_kernels_a_tree_contains():
+    """docs/instructors.md lists the Cython kernels that are exercises and are a part of the library's sources."""
+    there = [h.id for h in course.holes() if h.kind == "kernel" and h.module.startswith("src/") and h not in CUDA]
+    text = " ".join((course.HOME / "docs/instructors.md").read_text(encoding="utf-8").split())
+    rules = " ".join((course.HOME / "course/flowedu_course/teach/agents.md").read_text(encoding="utf-8").split())
+    assert f"exercises {', '.join(there[:-1])}, and {there[-1]}" in text
+    assert f"exercises {', '.join(there[:-1])}, and {there[-1]}" in rules
