@@ -248,7 +248,7 @@ def test_diagonals_outside_the_matrix_are_empty():
                 and bool(xp.any(xp.tril(x, k=k))) == (k > 0) == (not xp.any(xp.triu(x, k=k))))
 
 
-def test_the_module_has_at_most_300_lines():
+def test_the_module_has_at_most_263_lines_below_its_imports():
     """The module only renames and reorders arguments. Computations belong in the functions that it calls."""
-    lines = Path(inspect.getfile(xp)).read_text(encoding="utf-8").splitlines()
-    assert len(lines) <= 300
+    text = Path(inspect.getfile(xp)).read_text(encoding="utf-8")
+    assert len(text[text.index("\n__array_api_version__") + 1:].splitlines()) <= 263

@@ -26,24 +26,22 @@ from flowedu.core.values.dtype import (
 from flowedu.errors import ArgumentError, ShapeError
 from flowedu.tensor import elementwise as E
 from flowedu.tensor.arguments import dims
+from flowedu.tensor.arguments.types import Axes, Device, Number
 from flowedu.tensor.construction import creation
-from flowedu.tensor.devices import device as devices
-from flowedu.tensor.dtypes import numeric_limits
-from flowedu.tensor.interop import protocols
-from flowedu.tensor.linalg import inverse_and_norms as L
-from flowedu.tensor.shapes import join_and_pad as J
-from flowedu.tensor.indexing import nonzero_positions, sort_and_search
-from flowedu.tensor.linalg import products
-from flowedu.tensor.reductions import cumulative, reduce as R
-from flowedu.tensor.shapes import reshape_and_permute as S, split_and_flip as P
 from flowedu.tensor.construction.creation import empty_like, full_like, ones_like, zeros_like
+from flowedu.tensor.devices import device as devices
 from flowedu.tensor.devices.conversion import beside
+from flowedu.tensor.dtypes import numeric_limits as limits
 from flowedu.tensor.elementwise import (
     abs, acos, acosh, asin, asinh, atan, atanh, bitwise_not as bitwise_invert, ceil, cos, cosh, exp, expm1, floor,
     isfinite, isinf, isnan, log, log1p, log2, log10, logical_not, negative, positive, reciprocal, round, signbit, sin,
     sinh, sqrt, square, tan, tanh, trunc)
+from flowedu.tensor.indexing import nonzero_positions, sort_and_search
+from flowedu.tensor.interop import protocols
+from flowedu.tensor.linalg import inverse_and_norms as L, products
+from flowedu.tensor.reductions import cumulative, reduce as R
+from flowedu.tensor.shapes import join_and_pad as J, reshape_and_permute as S, split_and_flip as P
 from flowedu.tensor.shapes.reshape_and_permute import broadcast_shapes, mT as matrix_transpose
-from flowedu.tensor.arguments.types import Axes, Device, Number
 
 __array_api_version__ = "2025.12"
 newaxis = None
@@ -75,8 +73,7 @@ def _limits(info: Callable, type: Tensor | dt.dtype) -> SimpleNamespace:
 
 
 can_cast = lambda from_, to, /: result_type(from_, to) is to
-finfo = lambda type, /: _limits(numeric_limits.finfo, type)
-iinfo = lambda type, /: _limits(numeric_limits.iinfo, type)
+finfo, iinfo = lambda type, /: _limits(limits.finfo, type), lambda type, /: _limits(limits.iinfo, type)
 astype = lambda x, dtype, /, *, copy=True, device=None: x.to(device=device or x.device, dtype=dtype, copy=copy)
 __array_namespace_info__ = lambda: SimpleNamespace(
     capabilities=lambda: {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": 8},
