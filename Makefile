@@ -35,7 +35,7 @@ CUDA    := $(STAMPS)/cuda-set-up
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help stubs doors start check watch hint list solution from-scratch student-tree solutions-tree grade grade-all weights similar leaderboard syllabus authors-check frontier book notebooks test test-near test-all test-everywhere test-torch test-mpi test-cuda peers array-api mutants fuzz lint bench bench-scale bench-gpu counters build build-debug test-debug annotate clean
+.PHONY: help stubs doors start check watch hint list solution from-scratch student-tree solutions-tree grade grade-all weights similar questions leaderboard syllabus authors-check frontier book notebooks test test-near test-all test-everywhere test-torch test-mpi test-cuda peers array-api mutants fuzz lint bench bench-scale bench-gpu counters build build-debug test-debug annotate clean
 
 help:  ## list the targets
 	@echo "flowedu: make TARGET   (ARGS=\"...\" is passed on to pytest, demo or benchmark)"
@@ -105,6 +105,9 @@ weights: $(READY)  ## instructors: write a table of points to edit, for make gra
 
 similar: $(READY)  ## instructors: list equal and nearly equal answers of a class (DIR=submissions CH=4 [ALIKE=0.9])
 	@$(PY) -m flowedu_course.teach.similar $(or $(DIR),submissions) $(or $(CH),all) $(if $(ALIKE),--alike $(ALIKE))
+
+questions: $(READY)  ## instructors: write 30 questions with random values, and a sheet of answers (SEED=7 [CH=4] [OUT=build/questions])
+	@$(PY) -m flowedu_course.teach.questions $(or $(SEED),0) $(or $(CH),all) $(if $(OUT),--out $(OUT))
 
 leaderboard: $(READY)  ## instructors: rank the grades of a class by stars, points, and sizes (DIR=build/grade)
 	@$(PY) -m flowedu_course.teach.leaderboard $(or $(DIR),build/grade)
