@@ -3,7 +3,8 @@
     python -m flowedu_course.teach.questions 7 --out build/questions       questions.md and answers.md
 
 questions.toml has the texts. Each template draws its numbers from the seed and its own name, so a question does
-not change if other templates are added. The library's own functions compute the answers: shapes, plans, costs of boxing, and schedules.
+not change if other templates are added. The library's functions compute the answers: shapes, plans, boxing, and
+schedules.
 """
 from __future__ import annotations
 
