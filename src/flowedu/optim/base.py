@@ -12,9 +12,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from typing import Any
 
-from flowedu.core.eager.dispatch import copy_to_device, set_grad_enabled
-from flowedu.core.layers.group import BaseOptimizer, State
-from flowedu.core.ops.define import Op
+from flowedu.core.eager.dispatch import set_grad_enabled
+from flowedu.core.layers.group import BaseOptimizer
 from flowedu.core.values import dtype as dt
 from flowedu.core.values.thread_state import thread_state
 from flowedu.errors import (
@@ -22,18 +21,15 @@ from flowedu.errors import (
     CallError,
     DeviceError,
     HyperparameterError,
-    StateError,
     UnsupportedError,
 )
 from flowedu.errors.once import say_once
-from flowedu.fast.memory import zeros
 from flowedu.optim.clipping import ByNorm
-from flowedu.optim.group import ParamGroup
-from flowedu.tensor import Tensor, full, tensor
-from flowedu.tensor.global_tensors.functions import from_logical, shards
+from flowedu.optim.group import ParamGroup, as_groups, check_member
+from flowedu.optim.operands import by_device, on_parts
+from flowedu.optim.states import copy_saved, new_state, read_options, read_states, write_into
+from flowedu.tensor import Tensor, tensor
 
-_ITERABLE = "params argument given to the optimizer should be an iterable of Tensors or dicts"
-_SAME = "make the optimizer as it was made when it was saved"
 CLIP = ("clip_grad_max_norm", "clip_grad_norm_type")
 
 
@@ -60,7 +56,7 @@ class Optimizer(BaseOptimizer):
         self.param_groups: list = []                    # of ParamGroup
         self.count_ = tensor([0], dtype=dt.int64)
         self._steps = self.count_.numpy()
-        for group in self._as_groups(params):
+        for group in as_groups(f"optim.{type(self).__name__}", params):
             self.add_param_group(group)
 
     def clipping_of(self, group: Mapping[str, Any]) -> ByNorm | None:
@@ -95,30 +91,6 @@ class Optimizer(BaseOptimizer):
                                       fix=f"change it: {name}(model.parameters(), ...)")
 
     # ---- groups
-    def _as_groups(self, params: Any) -> list[dict]:
-        name = f"optim.{type(self).__name__}"
-        what, usage = f"{name}: {_ITERABLE}", f"{name}(model.parameters(), lr=0.1)"
-        if isinstance(params, (int, float)):
-            raise CallError(f"{what}, but got {params!r}",
-                            expected="the parameters first, then the learning rate",
-                            got=repr(params), fix=usage)
-        if isinstance(params, Tensor):
-            raise CallError(f"{what}, but got {type(params).__name__}",
-                            expected="a list, or model.parameters()",
-                            got="one tensor", fix="put it into a list: [w]")
-        if isinstance(params, Mapping) or not isinstance(params, Iterable):
-            given = type(params).__name__
-            fix = "pass model.parameters()" if hasattr(params, "parameters") else usage
-            if isinstance(params, Mapping):
-                fix = "[{...}]"
-            raise CallError(f"{what}, but got {given}", expected="model.parameters()", got=given, fix=fix)
-        groups = list(params)
-        if not groups:
-            warnings.warn(f"{name}: optimizer got an empty parameter list, so it will train nothing. "
-                          f"model.parameters() is an iterator: make it anew for each use; a module's "
-                          f"parameters must be its attributes, not in a plain list.", stacklevel=4)
-        return groups if groups and isinstance(groups[0], Mapping) else [{"params": groups}]
-
     def add_param_group(self, param_group: Mapping[str, Any]) -> None:
         """Add parameters: {"params": ..., option: value, ...}."""
         name = f"optim.{type(self).__name__}"
@@ -130,7 +102,7 @@ class Optimizer(BaseOptimizer):
         members = param_group["params"]
         members = [members] if isinstance(members, Tensor) else list(members)
         taken = {id(p) for g in self.param_groups for p in g["params"]}
-        members = [self._checked(name, i, getattr(p, "origin", p), taken) for i, p in enumerate(members)]
+        members = [check_member(name, i, getattr(p, "origin", p), taken) for i, p in enumerate(members)]
         group = ParamGroup({**deepcopy(self.defaults), **{k: v for k, v in param_group.items()
                                                           if k != "params"}})
         given = [k for k in CLIP if group.get(k) is not None]
@@ -142,26 +114,6 @@ class Optimizer(BaseOptimizer):
         self.check(group)
         dict.__setitem__(group, "params", members)
         self.param_groups.append(group)
-
-    def _checked(self, name: str, i: int, p: Any, taken: set[int]) -> Tensor:
-        if not isinstance(p, Tensor):
-            raise CallError(f"{name}: {_ITERABLE}, but item {i} is {type(p).__name__}", expected="tensors",
-                            got=repr(p)[:80], fix="pass model.parameters()"
-                            + ", not named_parameters()" * isinstance(p, tuple))
-        if p.is_lazy or not p.is_leaf:
-            raise HyperparameterError(f"{name}: can't optimize a non-leaf Tensor: parameters must be leaf "
-                                      f"tensor", expected="a tensor made by you, with requires_grad=True",
-                                      got=f"parameter {i}, which other tensors were computed into",
-                                      fix="pass the tensors it was computed from, or "
-                                      "x.detach().requires_grad_()")
-        if id(p) in taken:
-            raise ArgumentError(f"{name}: some parameters appear in more than one parameter group, or twice "
-                                f"in one",
-                                expected="every parameter once",
-                                got=f"parameter {i} of shape {tuple(p.shape)} again",
-                                fix="list(dict.fromkeys(params)) keeps the first of each")
-        taken.add(id(p))
-        return p
 
     # ---- a step
     def zero_grad(self, set_to_none: bool = True) -> None:
@@ -235,15 +187,16 @@ class Optimizer(BaseOptimizer):
                     own = self.state.get(p)
                     operands += (p, g)
                     operands += [own.get(k, p) for k in keys] if own else self._new_state(p, group)
-        if len(operands) > 2 and operands[2]._device:
-            for some in by_device(operands, len(keys) + 2):
-                op.call(some, attrs)
-        elif len(operands) > 2:
+        if len(operands) == 2:                              # no member has a gradient
+            return
+        if not operands[2]._device:
             try:
                 op.call(tuple(operands), attrs)
+                return
             except DeviceError:                            # the first one is on the CPU, but others are not
-                for some in by_device(operands, len(keys) + 2):
-                    op.call(some, attrs)
+                pass
+        for some in by_device(operands, len(keys) + 2):
+            op.call(some, attrs)
 
     def _ready(self, group: ParamGroup) -> tuple:
         """Compute the values that a step needs from the options.
@@ -277,7 +230,7 @@ class Optimizer(BaseOptimizer):
                 # A parameter that is now float32 needs no copy.
                 own.pop(s.key, None)
             elif s.key not in own:
-                own[s.key] = _filled(p, s)
+                own[s.key] = new_state(p, s)
             # Master weights since the last step.
             elif own[s.key].dtype is not spec.dtype:
                 own[s.key] = own[s.key].to(spec.dtype)
@@ -332,49 +285,27 @@ class Optimizer(BaseOptimizer):
             StateError (a ValueError): the state is that of other groups or of another optimizer. In this case
                 nothing is changed.
         """
-        if "param_groups" not in state_dict or "state" not in state_dict:
-            raise StateError(f"optim.{type(self).__name__}.load_state_dict: this is no state of an optimizer",
-                             expected="a dict with 'state' and 'param_groups'",
-                             got=f"keys {list(state_dict)[:5]}", fix="load what optimizer.state_dict() gave")
-        groups, saved = self.param_groups, state_dict["param_groups"]
-        if len(groups) != len(saved):
-            raise StateError("loaded state dict has a different number of parameter groups",
-                             got=f"{len(saved)}", expected=f"{len(groups)} groups", fix=_SAME)
-        states: dict = {}
-        rules: dict = {}
-        options = [deepcopy(dict(old["_options"] if "_options" in old else {k: old[k] for k in old
-                                                                            if k != "params"}))
-                   for old in saved]
-        for number, (group, old, new) in enumerate(zip(groups, saved, options)):
-            if len(group["params"]) != len(old["params"]):
-                raise StateError("loaded state dict contains a parameter group that doesn't match the size "
-                                 "of optimizer's group",
-                                 expected=f"{len(group['params'])} parameters in group {number}",
-                                 got=f"{len(old['params'])}", fix=_SAME)
-            new = {**group, **new}
-            self.check(new)
-            rule = self.update_of(new).states
-            for p, key in zip(group["params"], old["params"]):
-                own, wanted = (state_dict["state"].get(key, {}),
-                               {s.key: s for s in rule if s.spec(p.spec) is not None})
-                if own and set(own) != set(wanted):
-                    raise StateError("loaded state dict is another optimizer's", got=", ".join(map(str, own)),
-                                     expected=", ".join(sorted(wanted)) or "no state", fix=_SAME)
-                states[p], rules[p] = ({k: _copied(v, p, key, k, wanted[k].spec(p.spec).dtype)
-                                        for k, v in own.items()}, rule)
-        for p in self._parameters():
+        options = read_options(type(self).__name__, self.param_groups, state_dict)
+        loaded = []                                     # (parameter, its loaded states, states of its rule)
+        for group, old, new in zip(self.param_groups, state_dict["param_groups"], options):
+            merged = {**group, **new}
+            self.check(merged)
+            rule = self.update_of(merged).states
+            states = read_states(group["params"], old["params"], rule, state_dict["state"])
+            loaded += [(p, own, rule) for p, own in zip(group["params"], states)]
+        for p, own, rule in loaded:
             before = self.state.pop(p, {})
-            after = states[p] or {s.key: _filled(p, s) for s in rules[p] if s.key in before}
+            after = own or {s.key: new_state(p, s) for s in rule if s.key in before}
             if after:
-                self.state[p] = {k: _into(before.get(k), v) for k, v in after.items()}
+                self.state[p] = {k: write_into(before.get(k), v) for k, v in after.items()}
         self._steps[0] = state_dict["state"].get("step", 0)
-        for group, new in zip(groups, options):
+        for group, new in zip(self.param_groups, options):
             group.update(new)
 
     def take_(self, p: Tensor, group: Mapping[str, Any], key: str, value: Tensor) -> None:
         """Store `value` as the state of p under a key, for nn.Graph.load_state_dict."""
         own = self.state_of(p, group)
-        own[key] = _into(own[key], _copied(value, p, 0, key, own[key].dtype))
+        own[key] = write_into(own[key], copy_saved(value, p, 0, key, own[key].dtype))
 
     def __getstate__(self) -> dict:
         """Return the state for copy and pickle without `_steps`, which shares memory with `count_`."""
@@ -394,58 +325,3 @@ class Optimizer(BaseOptimizer):
             lines += [f"Parameter Group {i}", *(f"    {k}: {group[k]}" for k in sorted(group)
                                                 if k != "params")]
         return "\n".join([*lines, ")"])
-
-
-def _filled(p: Tensor, s: State) -> Tensor:
-    if s.master:
-        return p.detach().to(dt.float32)
-    if s.initial == 0 and p.global_layout is None and not p._device:
-        return zeros(tuple(p.shape), s.spec(p.spec).dtype, Tensor)
-    # with the layout of its parameter
-    where = {"device": p.device} if p.global_layout is None else {"placement": p.placement, "sbp": p.sbp}
-    return full(tuple(p.shape), s.initial, dtype=s.spec(p.spec).dtype, **where)
-
-
-def by_device(operands: Sequence[Tensor], width: int) -> Iterator[tuple[Tensor, ...]]:
-    """Group the operands of an update (rate, count, then `width` per parameter) by device."""
-    places: dict[int, list[Tensor]] = {}
-    for i in range(2, len(operands), width):
-        places.setdefault(operands[i]._device, []).extend(operands[i:i + width])
-    for place, some in places.items():
-        yield (*(copy_to_device(x, place) if place else x for x in operands[:2]), *some)
-
-
-def on_parts(op: Op, *tensors: Tensor) -> list[Tensor]:
-    """Return the shards of a global parameter, its gradient, and its states as operands, device by device."""
-    p = tensors[0]
-    if op.whole and any(s.text != "B" for s in p.sbp):
-        raise ArgumentError(f"{op.name}: this rule needs the norm of a whole parameter, but one of shape "
-                            f"{tuple(p.shape)} is split over devices",
-                            expected="parameters with sbp broadcast", got=f"{p.sbp}",
-                            fix="p.to_global(sbp=flow.sbp.broadcast), or another optimizer")
-    return [part for row in shards(tensors) for part in row]
-
-
-def _into(old: Any, new: Any) -> Any:
-    """Write `new` into the existing tensor if it fits, because a graph may use that one."""
-    if isinstance(old, Tensor) and isinstance(new, Tensor) and (old.spec,
-                                                                old._device) == (new.spec, new._device) \
-            and old.global_layout is new.global_layout:
-        return old.copy_(new)
-    return new
-
-
-def _copied(value: Any, p: Tensor, number: int, key: str, dtype: dt.dtype | None = None) -> Any:
-    """Return a copy of a saved state of p, with p's device or layout. dtype: None: p's."""
-    dtype = dtype or p.dtype
-    if not hasattr(value, "numpy"):
-        return value
-    if tuple(value.shape) != tuple(p.shape):
-        raise StateError(f"loaded state dict does not fit: {key} of parameter {number} has another shape",
-                         expected=str(tuple(p.shape)), got=str(tuple(value.shape)),
-                         fix="make the optimizer over the same parameters, in the same order")
-    if isinstance(value, Tensor) and value.is_global and p.is_global:
-        return value.detach().to_global(p.placement, p.sbp, copy=True).to(dtype)
-    made = (value.detach()._on_host().clone().to(dtype) if isinstance(value, Tensor)
-            else tensor(value.numpy(), dtype=dtype))
-    return made.to(p.device) if p.global_layout is None else from_logical(made, p.global_layout)

@@ -16,12 +16,12 @@ from flowedu.core.values import dtype as dt
 from flowedu.errors import StateError, UnsupportedError
 from flowedu.optim import base
 from flowedu.optim.group import ParamGroup
+from flowedu.optim.states import SAME, copy_saved
 from flowedu.tensor import Tensor, tensor
 
 # states with OneFlow's names in flowedu
 KEYS = {"momentum_buf": "momentum_buffer", "square_avgs": "square_avg", "acc_deltas": "acc_delta"}
 HINTS = ("foreach", "fused", "capturable", "differentiable")
-_SAME = "make the optimizer as it was made when it was saved"
 
 
 class _Any(type):
@@ -103,10 +103,10 @@ class Optimizer(base.Optimizer, metaclass=_Any):
         sizes, theirs = ([len(g["params"]) for g in some] for some in (groups, saved))
         if len(groups) != len(saved):
             raise StateError("loaded state dict has a different number of parameter groups",
-                             got=f"{len(saved)}", expected=f"{len(groups)} groups", fix=_SAME)
+                             got=f"{len(saved)}", expected=f"{len(groups)} groups", fix=SAME)
         if sizes != theirs:
             raise StateError("loaded state dict contains a parameter group that doesn't match the size of "
-                             "optimizer's group", expected=f"{sizes} parameters", got=f"{theirs}", fix=_SAME)
+                             "optimizer's group", expected=f"{sizes} parameters", got=f"{theirs}", fix=SAME)
         states, options = defaultdict[Any, dict](dict), []
         for group, old in zip(groups, saved):
             new = deepcopy(dict(old.get("_options", {k: v for k, v in old.items() if k != "params"})))
@@ -120,7 +120,7 @@ class Optimizer(base.Optimizer, metaclass=_Any):
                     own = {"step": float(found["step"]), **own}
                 if own and keys is not None and {*own} != keys:
                     raise StateError("loaded state dict is another optimizer's", got=", ".join(map(str, own)),
-                                     expected=", ".join(sorted(keys)) or "no state", fix=_SAME)
+                                     expected=", ".join(sorted(keys)) or "no state", fix=SAME)
                 if own:
                     states[p] = {k: self._copy_saved_value(v, p, number, k) for k, v in own.items()}
         self.state = states
@@ -137,7 +137,7 @@ class Optimizer(base.Optimizer, metaclass=_Any):
         shape = tuple(value.shape)
         if key == "step" or shape == () != tuple(p.shape):
             return tensor(np.array((value._on_host() if isinstance(value, Tensor) else value).numpy()))
-        return base._copied(value, p, number, key)
+        return copy_saved(value, p, number, key)
 
 
 class Counting(Optimizer):
