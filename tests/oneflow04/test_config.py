@@ -22,7 +22,8 @@ from flowedu.core.job.session import default_session
 from flowedu.oneflow04.job import debug
 from flowedu.oneflow04.job import env as env_module
 from flowedu.oneflow04.job.config import PASSES
-from flowedu.oneflow04.job.settings import ALIASES, JOB, REFUSED, REQUIRED, SESSION
+from flowedu.oneflow04.job.setting_kinds import REFUSED, REQUIRED
+from flowedu.oneflow04.job.settings import ALIASES, JOB, SESSION
 
 # test_settings.py tests these warnings
 pytestmark = pytest.mark.filterwarnings("ignore::flowedu.errors.once.OptionWarning")

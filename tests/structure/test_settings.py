@@ -15,7 +15,8 @@ from flowedu import nn
 from flowedu.core.graph.passes import NAMES
 from flowedu.errors import once
 from flowedu.nn.graph.config import GraphConfig
-from flowedu.oneflow04.job.settings import ACTS, GONE, JOB, REFUSED, SESSION, SWITCHES, WARNS
+from flowedu.oneflow04.job.setting_kinds import ACTS, GONE, REFUSED, WARNS
+from flowedu.oneflow04.job.settings import JOB, SESSION, SWITCHES
 
 x = f32(4, 6)
 

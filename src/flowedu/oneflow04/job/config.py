@@ -17,7 +17,8 @@ from flowedu.oneflow04.job import env
 from flowedu.oneflow04.job.initializer_conf import initializer_of
 from flowedu.oneflow04.job.placement import TAGS, Placement
 from flowedu.oneflow04.job.scope import consistent_view, mirrored_view
-from flowedu.oneflow04.job.settings import JOB, SESSION, SWITCHES, Settable, described
+from flowedu.oneflow04.job.settable import Settable, described
+from flowedu.oneflow04.job.settings import JOB, SESSION, SWITCHES
 
 
 class FunctionConfig(Settable):
