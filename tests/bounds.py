@@ -13,7 +13,9 @@ SIGMAS = 6
 
 
 def standard_error(p: float, n: int) -> float:
-    """Return the standard error of the share of successes in n independent draws that succeed with probability p."""
+    """Return the standard error of the share of successes in n independent draws that succeed with
+    probability p.
+    """
     return math.sqrt(p * (1 - p) / n)
 
 
@@ -29,7 +31,9 @@ def assert_rate(hits, p: float, draws: int | None = None) -> None:
 
 
 def assert_mean(x, mean: float, std: float) -> None:
-    """Raise AssertionError unless the mean of a sample fits a distribution with this mean and standard deviation."""
+    """Raise AssertionError unless the mean of a sample fits a distribution with this mean and standard
+    deviation.
+    """
     x = np.asarray(x, np.float64)
     error = SIGMAS * std / math.sqrt(x.size)
     assert abs(x.mean() - mean) < error, f"the mean is {x.mean():g}: expected {mean:g} +- {error:g}"
@@ -66,6 +70,8 @@ def assert_learned(losses, classes: int) -> None:
 
 
 def assert_as_accurate(found: float, other: float, n: int) -> None:
-    """Raise AssertionError if `found` is below another accuracy on n examples by more than a new sample would be."""
+    """Raise AssertionError if `found` is below another accuracy on n examples by more than a new sample would
+    be.
+    """
     error = SIGMAS * math.sqrt(2) * standard_error(other, n)
     assert found > other - error, f"the accuracy is {found:g}: expected at least {other:g} - {error:g}"

@@ -118,8 +118,8 @@ def _turn() -> int:
 
 
 def _its_turn(item) -> bool:
-    """Return True if CI runs this test. Slow tests that repeat a law over many parameters are split into TURNS parts, and
-    the commit chooses the part. `make test-all` outside CI runs all of them.
+    """Return True if CI runs this test. Slow tests that repeat a law over many parameters are split into
+    TURNS parts, and the commit chooses the part. `make test-all` outside CI runs all of them.
     """
     repeats = hasattr(item, "callspec") and item.get_closest_marker("slow")
     return not repeats or zlib.crc32(item.nodeid.encode()) % TURNS == _turn()

@@ -96,9 +96,9 @@ def test_results_match_numpy(call):
     np.testing.assert_allclose(result.numpy(), expected, rtol=1e-12, atol=1e-12)
 
 
-BINARY = """add atan2 bitwise_and bitwise_left_shift bitwise_or
-    bitwise_right_shift bitwise_xor copysign divide equal floor_divide greater greater_equal hypot less less_equal logaddexp
-    logical_and logical_or logical_xor maximum minimum multiply nextafter not_equal pow remainder subtract""".split()
+BINARY = """add atan2 bitwise_and bitwise_left_shift bitwise_or bitwise_right_shift bitwise_xor copysign
+    divide equal floor_divide greater greater_equal hypot less less_equal logaddexp logical_and logical_or
+    logical_xor maximum minimum multiply nextafter not_equal pow remainder subtract""".split()
 
 
 def kinds_of(name: str) -> list[tuple[str, ...]]:

@@ -1,4 +1,6 @@
-"""flow.func: gradients of functions, nested in any order and under vmap, against formulas, differences and PyTorch."""
+"""flow.func: gradients of functions, nested in any order and under vmap, against formulas, differences and
+PyTorch.
+"""
 import numpy as np
 import pytest
 

@@ -14,8 +14,8 @@ from pathlib import Path
 from common import HANGS
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
-FLAGS = """--headless --no-sandbox --disable-gpu --disable-quic --disable-dev-shm-usage --no-first-run --disable-sync
-           --disable-background-networking --disable-component-update --disable-extensions
+FLAGS = """--headless --no-sandbox --disable-gpu --disable-quic --disable-dev-shm-usage --no-first-run
+           --disable-sync --disable-background-networking --disable-component-update --disable-extensions
            --window-size=1100,900 --remote-debugging-pipe""".split()
 
 

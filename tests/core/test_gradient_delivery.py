@@ -1,4 +1,6 @@
-"""Law: backward(), backward(inputs=) and autograd.grad deliver the same gradients and run the same hooks equally often."""
+"""Law: backward(), backward(inputs=) and autograd.grad deliver the same gradients and run the same hooks
+equally often.
+"""
 import itertools
 from dataclasses import dataclass
 
@@ -13,7 +15,9 @@ LEAVES, VALUES = 2, 5
 
 @dataclass
 class Program:
-    """A small graph: each value is an op of two earlier ones; `hooks[i]` are the factors of the hooks of value i."""
+    """A small graph: each value is an op of two earlier ones; `hooks[i]` are the factors of the hooks of
+    value i.
+    """
 
     ops: list[tuple[str, int, int]]
     hooks: dict[int, list[float]]

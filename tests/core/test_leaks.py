@@ -51,7 +51,8 @@ def used():
 
 
 def growth(call, times, warm_up) -> np.ndarray:
-    """Return the least growth, over ten stretches of `times / 10` calls, of each number that `memory` returns.
+    """Return the least growth, over ten stretches of `times / 10` calls, of each number that `memory`
+    returns.
 
     An object that every call keeps adds to the same number in every stretch. Allocators round and reuse, so a
     number that grows in nine stretches of ten is no leak. Open files and threads may not grow at all.

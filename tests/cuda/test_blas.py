@@ -28,30 +28,30 @@ int cublasCreate_v2(Handle **h) { *h = calloc(1, sizeof(Handle)); return 0; }
 int cublasSetStream_v2(Handle *h, void *stream) { h->stream = stream; return 0; }
 int cublasSetMathMode(Handle *h, int to) { mode = h->mode = to; return 0; }
 
-#define GEMM(T, one, many)                                                                                      \
+#define GEMM(T, one, many)                                                                                   \
     int one(Handle *h, int ta, int tb, int m, int n, int k, const T *alpha, const T *a, int lda, const T *b, int ldb, \
-            const T *beta, T *c, int ldc) {                                                                     \
-        if (fails) return 13;                                                                                   \
-        if (m < 0 || n < 0 || k < 0 || lda < (ta ? k : m) || ldb < (tb ? n : k) || ldc < m) return 7;           \
-        products++;                                                                                             \
-        for (int j = 0; j < n; j++)                                                                             \
-            for (int i = 0; i < m; i++) {                                                                       \
-                double sum = 0;                                                                                 \
-                for (int p = 0; p < k; p++)                                                                     \
-                    sum += (double)a[ta ? p + (long)i * lda : i + (long)p * lda] *                              \
-                           b[tb ? j + (long)p * ldb : p + (long)j * ldb];                                       \
-                T *to = c + i + (long)j * ldc;                                                                  \
-                const T v = (T)(*alpha * sum + (*beta == 0 ? 0 : *beta * *to));                                 \
-                cuMemcpyHtoD_v2((unsigned long long)to, &v, sizeof v);     /* the simulator sees it written */  \
-            }                                                                                                   \
-        return 0;                                                                                               \
-    }                                                                                                           \
-    int many(Handle *h, int ta, int tb, int m, int n, int k, const T *alpha, const T *a, int lda, long long sa,  \
-             const T *b, int ldb, long long sb, const T *beta, T *c, int ldc, long long sc, int count) {        \
-        int status = 0;                                                                                         \
-        for (int i = 0; i < count && !status; i++)                                                              \
-            status = one(h, ta, tb, m, n, k, alpha, a + i * sa, lda, b + i * sb, ldb, beta, c + i * sc, ldc);   \
-        return status;                                                                                          \
+            const T *beta, T *c, int ldc) {                                                                  \
+        if (fails) return 13;                                                                                \
+        if (m < 0 || n < 0 || k < 0 || lda < (ta ? k : m) || ldb < (tb ? n : k) || ldc < m) return 7;        \
+        products++;                                                                                          \
+        for (int j = 0; j < n; j++)                                                                          \
+            for (int i = 0; i < m; i++) {                                                                    \
+                double sum = 0;                                                                              \
+                for (int p = 0; p < k; p++)                                                                  \
+                    sum += (double)a[ta ? p + (long)i * lda : i + (long)p * lda] *                           \
+                           b[tb ? j + (long)p * ldb : p + (long)j * ldb];                                    \
+                T *to = c + i + (long)j * ldc;                                                               \
+                const T v = (T)(*alpha * sum + (*beta == 0 ? 0 : *beta * *to));                              \
+                cuMemcpyHtoD_v2((unsigned long long)to, &v, sizeof v);     /* the simulator sees it written */ \
+            }                                                                                                \
+        return 0;                                                                                            \
+    }                                                                                                        \
+    int many(Handle *h, int ta, int tb, int m, int n, int k, const T *alpha, const T *a, int lda, long long sa, \
+             const T *b, int ldb, long long sb, const T *beta, T *c, int ldc, long long sc, int count) {     \
+        int status = 0;                                                                                      \
+        for (int i = 0; i < count && !status; i++)                                                           \
+            status = one(h, ta, tb, m, n, k, alpha, a + i * sa, lda, b + i * sb, ldb, beta, c + i * sc, ldc); \
+        return status;                                                                                       \
     }
 GEMM(float, cublasSgemm_v2, cublasSgemmStridedBatched)
 GEMM(double, cublasDgemm_v2, cublasDgemmStridedBatched)

@@ -12,7 +12,16 @@ from flowedu._kernels import TABLE as CPU
 from flowedu.core.ops.define import REGISTRY
 from flowedu.core.values.dtype import BY_CODE, HALVES, as_dtype, float16, float64
 from flowedu.cuda.table import TABLE
-from laws.calls import assert_equal_up_to_rounding, attributes, call_inputs, cases, label, reference, run_eagerly, strided
+from laws.calls import (
+    assert_equal_up_to_rounding,
+    attributes,
+    call_inputs,
+    cases,
+    label,
+    reference,
+    run_eagerly,
+    strided,
+)
 from laws.draws import EXACT, KINDS, assert_equal_or_rounded, meaning, most_terms, supported_call_inputs
 from laws.test_updates import GROUPS, LAYOUTS, group_of, laid_out
 

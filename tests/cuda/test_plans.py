@@ -88,16 +88,16 @@ def test_random_programs(program):
             assert_near_cpu_result(a, c, tolerance)
 
 
-@pytest.mark.parametrize("name", nets.inputs())
+@pytest.mark.parametrize("name", nets.modules_with_inputs())
 def test_models(name):
-    make, xs = nets.inputs()[name]
+    make, xs = nets.modules_with_inputs()[name]
     flow.manual_seed(0)
     model = make().eval()
     on_cuda = copy.deepcopy(model).cuda()
-    want = nets.flat(model(*xs))
+    want = nets.collect_tensors(model(*xs))
     g = make_graph(lambda self, *xs: self.model(*xs), model=on_cuda)
     for _ in range(2):
-        for y, w in zip(nets.flat(g(*map(there, xs))), want, strict=True):
+        for y, w in zip(nets.collect_tensors(g(*map(there, xs))), want, strict=True):
             assert_near_cpu_result(y, w)
 
 
@@ -194,9 +194,9 @@ def test_inputs_and_outputs_of_a_plan():
     x, n = flow.ones(3, 2), flow.tensor([1, 2])
     here, far = Part(), Part().cuda()
     g = make_graph(lambda self, x, more: self.part(x, more), part=far)
-    want = nets.flat(here(x, {"n": n}))
+    want = nets.collect_tensors(here(x, {"n": n}))
     for _ in range(2):
-        got = nets.flat(g(there(x), {"n": there(n)}))
+        got = nets.collect_tensors(g(there(x), {"n": there(n)}))
         for a, b in zip(got, want, strict=True):
             assert_near_cpu_result(a, b)
         assert len({t.data_ptr() for t in got}) == len(got)

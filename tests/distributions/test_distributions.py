@@ -11,7 +11,16 @@ import pytest
 import flowedu as flow
 from flowedu.errors import FlowError, UnsupportedError
 
-from .distribution_lines import CONTINUOUS, DISCRETE, LINES, PAIRS, along, expectation, make_distribution, values_of
+from .distribution_lines import (
+    CONTINUOUS,
+    DISCRETE,
+    LINES,
+    PAIRS,
+    along,
+    expectation,
+    make_distribution,
+    values_of,
+)
 
 D = flow.distributions
 NUMBERS = [*CONTINUOUS, *DISCRETE]

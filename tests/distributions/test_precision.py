@@ -1,4 +1,5 @@
-"""Laws of precision: log-densities, entropies, divergences, and their gradients over the whole range of float32.
+"""Laws of precision: log-densities, entropies, divergences, and their gradients over the whole range of
+float32.
 
 Bound of a value y: 2^-23 |y| + 2^-36. The result is rounded to float32 once (2^-24 |y|). The float64
 computation before adds at most 2^-24 |y| where terms are large, since no two terms that are 2^28 times y
@@ -145,7 +146,7 @@ def violations(row: tuple, value: float, gradients: list[float], exact_function,
     for j, gradient in enumerate(gradients):
         if row[j] == 0:
             continue
-        slope, size = exact.slope(exact_function, row, j), abs(Decimal(row[j]))
+        slope, size = exact.derivative(exact_function, row, j), abs(Decimal(row[j]))
         bound = size * abs(slope) / 2 ** 22 + Decimal(2) ** -36 + size / 2 ** 149 + Decimal(slack)
         if abs(slope) < LARGEST and not size * abs(Decimal(gradient) - slope) <= bound:
             wrong.append((row, f"gradient {j}", gradient, float(slope)))

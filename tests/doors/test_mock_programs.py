@@ -74,8 +74,8 @@ def test_a_program_runs_as_typed(folder, program):
 
 
 def pictures(folder: Path, n: int = 80) -> None:
-    files.write(folder / "data" / "cifar-10-batches-py", files.cifar10_python(n=n))
-    files.write(folder / "data" / "MNIST" / "raw", files.mnist(n=n))
+    files.write_files(folder / "data" / "cifar-10-batches-py", files.cifar10_python(n=n))
+    files.write_files(folder / "data" / "MNIST" / "raw", files.mnist(n=n))
 
 
 NUMBER = r"-?\d+\.?\d*(?:e[-+]?\d+)?"

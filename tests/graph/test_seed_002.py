@@ -1,6 +1,6 @@
-"""Snippets of OneFlow's page "静态图模块 nn.Graph" as they were written, on synthetic images in the format of CIFAR-10 and without
-pretrained weights, because tests do not use the network. tests/doors/test_mock_programs.py runs its two whole
-programs.
+"""Snippets of OneFlow's page "静态图模块 nn.Graph" as they were written, on synthetic images in the format of
+CIFAR-10 and without pretrained weights, because tests do not use the network.
+tests/doors/test_mock_programs.py runs its two whole programs.
 """
 # ruff: noqa: I001, B007, E501, F841
 import os

@@ -24,12 +24,11 @@ ROUNDING = {np.dtype(np.float16): 2e-3, np.dtype(np.float32): 4e-6, np.dtype(np.
 
 # Results are elements or comparisons of the inputs: exact to the last bit, for every value.
 EXACT = set("""
-    contiguous concat slice_grad gather gather_nd dim_gather scatter_nd_update where max min argmax argsort top_k
-    maximum minimum abs neg sign relu relu_grad copysign ceil floor round trunc max_pool2d max_pool2d_gather
-    extreme_place mode_place searchsorted gather_part dim_gather_part slice_part eq ne lt le gt ge both either differ
-    equal not_equal less less_equal greater greater_equal logical_and logical_or logical_xor reshape transpose expand
-    slice identity diagonal unfold as_strided distribute_hint
-""".split())
+    contiguous concat slice_grad gather gather_nd dim_gather scatter_nd_update where max min argmax argsort
+    top_k maximum minimum abs neg sign relu relu_grad copysign ceil floor round trunc max_pool2d
+    max_pool2d_gather extreme_place mode_place searchsorted gather_part dim_gather_part slice_part eq ne lt le
+    gt ge both either differ equal not_equal less less_equal greater greater_equal logical_and logical_or
+    logical_xor reshape transpose expand slice identity diagonal unfold as_strided distribute_hint""".split())
 
 # NaN and infinity: the result depends on the order of the sums, or on zeros that are multiplied or skipped.
 ORDINARY = {

@@ -10,7 +10,17 @@ import numpy as np
 import pytest
 
 from .calls import attributes, cases, label, run_eagerly, strided
-from .draws import EXACT, KINDS, arrays_of, assert_equal_or_rounded, letters, meaning, seed_of, stretched, supported
+from .draws import (
+    EXACT,
+    KINDS,
+    arrays_of,
+    assert_equal_or_rounded,
+    letters,
+    meaning,
+    seed_of,
+    stretched,
+    supported,
+)
 
 CALLS = cases(lambda op: op.ref is not None and op.cpu is not None and not op.mutates)
 BLOCKS = (16, 32, 64, 128, 256, 512, 2048, 4096)

@@ -10,8 +10,26 @@ from flowedu.core.ops.define import REGISTRY
 from flowedu.core.values.dtype import as_dtype
 from flowedu.core.values.spec import Spec
 
-from .calls import assert_equal_up_to_rounding, attributes, call_inputs, cases, few, label, reference, run_eagerly, thin
-from .draws import EXACT, KINDS, assert_equal_or_rounded, meaning, most_terms, supported, supported_call_inputs
+from .calls import (
+    assert_equal_up_to_rounding,
+    attributes,
+    call_inputs,
+    cases,
+    few,
+    label,
+    reference,
+    run_eagerly,
+    thin,
+)
+from .draws import (
+    EXACT,
+    KINDS,
+    assert_equal_or_rounded,
+    meaning,
+    most_terms,
+    supported,
+    supported_call_inputs,
+)
 
 CALLS = cases(lambda op: op.ref is not None and not op.mutates)
 

@@ -1,4 +1,6 @@
-"""Laws of ops without a gradient rule: their results require grad, and a backward pass that reaches them raises by name."""
+"""Laws of ops without a gradient rule: their results require grad, and a backward pass that reaches them
+raises by name.
+"""
 import itertools
 
 import numpy as np

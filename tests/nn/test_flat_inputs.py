@@ -64,7 +64,7 @@ def make_leaves(specs, change, module):
 
 def answers(out, xs, module):
     """Return results and gradients by name."""
-    out, total = peers.flat(out), None
+    out, total = peers.flatten_results(out), None
     for i, y in enumerate(out):
         if y.requires_grad:
             part = (y * module.tensor(np.random.default_rng(i + 99).standard_normal(tuple(y.shape)))).sum()

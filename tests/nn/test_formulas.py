@@ -13,7 +13,14 @@ from flowedu import nn
 from flowedu.diagnostics.function import PublicFunction
 
 from .formulas import TABLE
-from .formulas.table import Draw, arrays_to_tensors, call_function, call_module, flatten_results, parameters_of
+from .formulas.table import (
+    Draw,
+    arrays_to_tensors,
+    call_function,
+    call_module,
+    flatten_results,
+    parameters_of,
+)
 
 quick = settings(phases=(Phase.explicit, Phase.reuse, Phase.generate))     # a seed has nothing to shrink
 few = settings(quick, max_examples=max(10, settings().max_examples // 2))

@@ -8,7 +8,16 @@ import pytest
 
 import flowedu as flow
 import flowedu.oneflow04.job.train
-from common import constant, constant_rate, f32, fresh_session, job, refused, run, variable_values  # noqa: F401
+from common import (  # noqa: F401
+    constant,
+    constant_rate,
+    f32,
+    fresh_session,
+    job,
+    refused,
+    run,
+    variable_values,
+)
 from flowedu.core.job.session import default_session
 from flowedu.oneflow04.job import checkpoint_files as cf
 

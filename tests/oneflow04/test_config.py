@@ -74,17 +74,19 @@ def test_every_job_setting_is_accepted_checked_and_stored(name, capsys):
 
 
 def test_documented_settings_exist():
-    names = """default_data_type default_initializer_conf default_placement_scope default_logical_view exp_run_conf
-    default_distribute_strategy allow_cpu_return_op enable_auto_mixed_precision prune_parallel_cast_ops enable_inplace
-    prune_cast_to_static_shape_ops enable_inplace_in_reduce_struct enable_reused_mem enable_reuse_mem enable_cudnn
-    enable_fuse_add_to_output enable_fuse_cast_scale enable_fuse_model_update_ops cudnn_buf_limit_mbyte concurrency_width
-    cudnn_conv_force_fwd_algo cudnn_conv_heuristic_search_algo enable_cudnn_fused_normalization_add_relu use_tensorrt
-    enable_keep_header_only static_mem_alloc_policy_white_list.add optimizer_placement_optimization_mode enable_ssp
-    optimizer_placement_optimization_threshold enable_non_distributed_optimizer train.num_gradient_accumulation_steps
-    train.primary_lr train.secondary_lr train.model_update_conf train.loss_scale_factor indexed_slices_optimizer_conf
-    qat.symmetric use_xla_jit tensorrt.use_fp16 tensorrt.use_int8 enable_quantization_aware_training enable_nccl
-    use_boxing_v2 all_reduce_group_num all_reduce_group_min_mbyte all_reduce_group_size_warmup all_reduce_lazy_ratio
-    enable_all_reduce_group disable_all_reduce_sequence non_distributed_optimizer_group_size_mbyte
+    names = """default_data_type default_initializer_conf default_placement_scope default_logical_view
+    exp_run_conf default_distribute_strategy allow_cpu_return_op enable_auto_mixed_precision
+    prune_parallel_cast_ops enable_inplace prune_cast_to_static_shape_ops enable_inplace_in_reduce_struct
+    enable_reused_mem enable_reuse_mem enable_cudnn enable_fuse_add_to_output enable_fuse_cast_scale
+    enable_fuse_model_update_ops cudnn_buf_limit_mbyte concurrency_width cudnn_conv_force_fwd_algo
+    cudnn_conv_heuristic_search_algo enable_cudnn_fused_normalization_add_relu use_tensorrt
+    enable_keep_header_only static_mem_alloc_policy_white_list.add optimizer_placement_optimization_mode
+    enable_ssp optimizer_placement_optimization_threshold enable_non_distributed_optimizer
+    train.num_gradient_accumulation_steps train.primary_lr train.secondary_lr train.model_update_conf
+    train.loss_scale_factor indexed_slices_optimizer_conf qat.symmetric use_xla_jit tensorrt.use_fp16
+    tensorrt.use_int8 enable_quantization_aware_training enable_nccl use_boxing_v2 all_reduce_group_num
+    all_reduce_group_min_mbyte all_reduce_group_size_warmup all_reduce_lazy_ratio enable_all_reduce_group
+    disable_all_reduce_sequence non_distributed_optimizer_group_size_mbyte
     use_nccl_inter_node_communication""".split()
     for name in names:
         assert callable(reach(flow.function_config(), name)), name

@@ -7,7 +7,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import flowedu as flow
-from common import constant, constant_rate, f32, fresh_session, job, refused, run, run_eagerly_and_as_job  # noqa: F401
+from common import (  # noqa: F401
+    constant,
+    constant_rate,
+    f32,
+    fresh_session,
+    job,
+    refused,
+    run,
+    run_eagerly_and_as_job,
+)
 
 layers, nn = flow.layers, flow.nn
 

@@ -9,7 +9,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import flowedu as flow
-from common import constant, constant_rate, f32, fresh_session, job, refused, run, variable_values, weights_after_steps  # noqa: F401
+from common import (  # noqa: F401
+    constant,
+    constant_rate,
+    f32,
+    fresh_session,
+    job,
+    refused,
+    run,
+    variable_values,
+    weights_after_steps,
+)
 
 opt = flow.optimizer
 ones = flow.ones_initializer()

@@ -7,7 +7,16 @@ import numpy as np
 import pytest
 
 import flowedu as flow
-from common import constant, constant_rate, f32, fresh_session, job, refused, run, variable_values  # noqa: F401
+from common import (  # noqa: F401
+    constant,
+    constant_rate,
+    f32,
+    fresh_session,
+    job,
+    refused,
+    run,
+    variable_values,
+)
 
 opt = flow.optimizer
 ones = flow.ones_initializer()

@@ -104,9 +104,9 @@ def test_every_import_path_leads_to_the_same_class(name):
 # --------------------------------------------------------------------------------------------------------
 
 def assert_equal_values(ours, theirs, name=""):
-    """Assert equality up to a rounding of float32: PyTorch stores some coefficients, such as ASGD's eta and mu, in
-    float32. An element near zero may be a difference of large ones, so the rounding is that of the largest
-    element.
+    """Assert equality up to a rounding of float32: PyTorch stores some coefficients, such as ASGD's eta and
+    mu, in float32. An element near zero may be a difference of large ones, so the rounding is that of the
+    largest element.
     """
     rounding = np.finfo(np.float32).eps * np.max(np.abs(theirs), initial=1e-2)
     np.testing.assert_allclose(ours, theirs, rtol=1e-6, atol=rounding, err_msg=name)

@@ -1,4 +1,6 @@
-"""Style rules for all code: short lines, and, outside tests/ and chapters/, no nested conditional expressions."""
+"""Style rules for all code: short lines, and, outside tests/ and chapters/, no nested conditional
+expressions.
+"""
 import ast
 from pathlib import Path
 

@@ -6,9 +6,9 @@ slopes; `# eager` the call needs the data, so it does not work in a graph.
 """
 from .option_cases import OPTIONS
 
-UNARY = [f"m.{n}(a)" for n in """exp expm1 exp2 sin cos tan sinh tanh asinh atan erf erfc sigmoid abs neg square relu floor
-    ceil trunc round sign frac positive deg2rad rad2deg sinc nan_to_num isnan isfinite isinf isposinf isneginf signbit
-    logical_not clone sgn absolute negative fix""".split()]
+UNARY = [f"m.{n}(a)" for n in """exp expm1 exp2 sin cos tan sinh tanh asinh atan erf erfc sigmoid abs neg
+    square relu floor ceil trunc round sign frac positive deg2rad rad2deg sinc nan_to_num isnan isfinite isinf
+    isposinf isneginf signbit logical_not clone sgn absolute negative fix""".split()]
 UNARY += [f"m.{n}(p)" for n in "log log1p log2 log10 sqrt rsqrt reciprocal lgamma digamma".split()]
 UNARY += [f"m.{n}(u)" for n in "asin acos atanh erfinv logit arcsin arctanh".split()]
 UNARY += [f"m.{n}(i)"

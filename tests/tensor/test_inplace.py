@@ -11,13 +11,13 @@ from .meaning.kinds import T
 X = np.array([[0.5, 1.25, 2.0], [3.5, 0.75, 1.0]])
 Y = X[::-1].copy()
 INDEX, ROWS, COLUMNS = np.array([[0, 1, 1], [1, 0, 0]]), np.array([1, 0]), np.array([0, 2])
-NOTHING = """floor ceil round trunc fix abs absolute neg negative exp exp2 expm1 log log1p log2 log10 sqrt rsqrt reciprocal
-    sin cos tan sinh cosh tanh atan asinh arctan arcsinh sigmoid relu square erf erfc sign sgn frac nan_to_num lgamma
-    digamma deg2rad rad2deg sinc logical_not triu""".split()
+NOTHING = """floor ceil round trunc fix abs absolute neg negative exp exp2 expm1 log log1p log2 log10 sqrt
+    rsqrt reciprocal sin cos tan sinh cosh tanh atan asinh arctan arcsinh sigmoid relu square erf erfc sign
+    sgn frac nan_to_num lgamma digamma deg2rad rad2deg sinc logical_not triu""".split()
 SMALL = "asin acos atanh erfinv logit arcsin arccos arctanh".split()
-OTHER = """add sub mul div pow remainder floor_divide fmod eq ne lt le gt ge not_equal less less_equal greater greater_equal
-    true_divide subtract multiply divide atan2 arctan2 hypot xlogy copysign heaviside float_power logical_and logical_or
-    logical_xor""".split()
+OTHER = """add sub mul div pow remainder floor_divide fmod eq ne lt le gt ge not_equal less less_equal greater
+    greater_equal true_divide subtract multiply divide atan2 arctan2 hypot xlogy copysign heaviside
+    float_power logical_and logical_or logical_xor""".split()
 ARGUMENTS = {
     "clamp": (0.6, 2.0), "clip": (0.6, 2.0), "clamp_min": (1.0,), "clamp_max": (1.0,),
     "masked_fill": (X > 1, 9.0),

@@ -20,8 +20,8 @@ PAIRS = {
     "one row for all": lambda x: (x[1:], x[1:2].expand(N - 1, N)),
     "reshaped": lambda x: (x.view(4, 9)[1:], x.view(9, 4).t()[:3]),
 }
-OTHER = """add sub mul div pow remainder floor_divide fmod eq ne lt le gt ge true_divide subtract multiply divide atan2
-    hypot xlogy copysign heaviside float_power logical_and logical_or logical_xor""".split()
+OTHER = """add sub mul div pow remainder floor_divide fmod eq ne lt le gt ge true_divide subtract multiply
+    divide atan2 hypot xlogy copysign heaviside float_power logical_and logical_or logical_xor""".split()
 METHODS = {
     **{name + "_": lambda y, z, name=name: getattr(y, name + "_")(z) for name in OTHER},
     "copy_": lambda y, z: y.copy_(z), "+=": lambda y, z: y.__iadd__(z), "-=": lambda y, z: y.__isub__(z),

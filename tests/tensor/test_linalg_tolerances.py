@@ -1,5 +1,5 @@
-"""Laws of flow.linalg: a tolerance for each matrix; infinities and NaNs; gradients of lstsq, cov, and pinv against
-differences; the stated bound of matrix_exp.
+"""Laws of flow.linalg: a tolerance for each matrix; infinities and NaNs; gradients of lstsq, cov, and pinv
+against differences; the stated bound of matrix_exp.
 """
 import itertools
 import math
@@ -137,8 +137,8 @@ def test_the_gradient_of_residuals(driver):
 
 
 def test_the_gradient_of_a_symmetric_pseudo_inverse():
-    """hermitian=True reads the lower triangle. The gradient G is that of the symmetric matrix: an entry below the diagonal
-    changes two entries of it, so its difference is G[i, j] + G[j, i].
+    """hermitian=True reads the lower triangle. The gradient G is that of the symmetric matrix: an entry below
+    the diagonal changes two entries of it, so its difference is G[i, j] + G[j, i].
     """
     rng = np.random.default_rng(2)
     a, w = rng.standard_normal((3, 3)), rng.standard_normal((3, 3))

@@ -59,8 +59,8 @@ def fits(value, said: str) -> bool:
 
 # Every function of flow.linalg, called with a matrix that meets all its conditions.
 OF_MATRICES = [f"m.linalg.{n}(dd @ dd.T)" for n in """cholesky cholesky_ex cond det diagonal eigh eigvalsh inv
-    inv_ex lu lu_factor lu_factor_ex matrix_exp matrix_norm matrix_rank norm pinv qr slogdet svd svdvals vander
-    vector_norm""".split()]
+    inv_ex lu lu_factor lu_factor_ex matrix_exp matrix_norm matrix_rank norm pinv qr slogdet svd svdvals
+    vander vector_norm""".split()]
 OF_MATRICES += ["m.linalg.cross(x3, y3)", "m.linalg.lstsq(dd, sq)",
                 "m.linalg.lu_solve(*m.linalg.lu_factor(dd), sq)",
     "m.linalg.matmul(dd, sq)", "m.linalg.matrix_power(dd, 2)", "m.linalg.multi_dot([dd, sq])",

@@ -87,7 +87,7 @@ def test_mnist(tmp_path, cls, unpacked):
     raw = files.mnist()
     if unpacked:
         raw = {name[:-3]: gzip.decompress(data) for name, data in raw.items()}
-    files.write(tmp_path / cls.__name__ / "raw", raw)
+    files.write_files(tmp_path / cls.__name__ / "raw", raw)
     for train, count in ((True, 7), (False, 5)):
         d = cls(tmp_path, train=train, transform=transforms.ToTensor(), target_transform=lambda y: -y)
         assert len(d) == count and len(d.classes) == 10 and d.class_to_idx[d.classes[3]] == 3
@@ -110,7 +110,7 @@ def test_kmnist_is_not_downloaded(tmp_path):
     with pytest.raises(RuntimeError,
                        match=r"(?s)not found.*train-images-idx3-ubyte\.gz in .*KMNIST.raw.*by hand"):
         datasets.KMNIST(tmp_path, download=True)
-    files.write(tmp_path / "KMNIST" / "raw", files.mnist())
+    files.write_files(tmp_path / "KMNIST" / "raw", files.mnist())
     assert len(datasets.KMNIST(tmp_path, download=True)) == 7
 
 
@@ -142,12 +142,12 @@ def test_a_file_that_is_missing_is_named_with_its_folder(tmp_path, name, train):
     """Delete each file in turn, then all of them, then the folder."""
     make, folder, content = FOLDERS[name]
     content, folder = content(), tmp_path / folder
-    files.write(folder, content)
+    files.write_files(folder, content)
     make(tmp_path, train=train)
     needed = [f for f in content if f not in UNREAD]
     read = [f for f in needed if "MNIST" not in name or f.startswith("train" if train else "t10k")]
     for gone in needed if name != "ImageFolder" else ():          # a folder of images has no required file
-        files.write(folder, content)
+        files.write_files(folder, content)
         (folder / gone).unlink()
         if gone not in read:
             make(tmp_path, train=train)
@@ -171,7 +171,7 @@ def test_a_file_that_is_missing_is_named_with_its_folder(tmp_path, name, train):
 def test_files_that_do_not_belong_together(tmp_path):
     raw = files.mnist()
     raw["train-labels-idx1-ubyte.gz"] = raw["t10k-labels-idx1-ubyte.gz"]
-    files.write(tmp_path / "MNIST" / "raw", raw)
+    files.write_files(tmp_path / "MNIST" / "raw", raw)
     with pytest.raises(DataError, match="do not belong together"):
         datasets.MNIST(tmp_path)
 
@@ -210,7 +210,7 @@ def test_cifar10_in_each_of_its_versions(tmp_path, how):
         archive = "cifar-10-python.tar.gz" if python else "cifar-10-binary.tar.gz"
         (tmp_path / archive).write_bytes(files.tar_gz(folder, {**content, "readme.html": b"hello"}))
     else:
-        files.write(tmp_path / folder, content)
+        files.write_files(tmp_path / folder, content)
     check_cifar10(datasets.CIFAR10(tmp_path, train=True), 20, True)
     check_cifar10(datasets.CIFAR10(tmp_path, train=False), 4, False)
     assert list_file_names(tmp_path
@@ -220,7 +220,7 @@ def test_cifar10_in_each_of_its_versions(tmp_path, how):
 
 @pytest.mark.parametrize("version", [0, 1])
 def test_cifar100(tmp_path, version):
-    files.write(tmp_path / ("cifar-100-python", "cifar-100-binary")[version], files.cifar100()[version])
+    files.write_files(tmp_path / ("cifar-100-python", "cifar-100-binary")[version], files.cifar100()[version])
     d = datasets.CIFAR100(str(tmp_path))
     data, labels = files.cifar_batch(np.random.default_rng(0), 6, 100)
     assert len(d) == 6 and d.targets == labels and d.classes[42] == "fine_42"
@@ -236,20 +236,20 @@ def test_cifar100(tmp_path, version):
     ("data_batch_2", files.pickled({"labels": [1]}), "does not hold"),
     ("batches.meta", files.pickled({"label_names": ["a"]}), "10 names")])
 def test_damaged_cifar(tmp_path, name, data, why):
-    files.write(tmp_path / "cifar-10-batches-py", {**files.cifar10_python(), name: data})
+    files.write_files(tmp_path / "cifar-10-batches-py", {**files.cifar10_python(), name: data})
     with pytest.raises(DataError, match=why):
         datasets.CIFAR10(tmp_path)
 
 
 def test_damaged_binary_cifar_and_archives(tmp_path):
-    files.write(tmp_path / "a" / "cifar-10-batches-bin", {**files.cifar10_binary(),
+    files.write_files(tmp_path / "a" / "cifar-10-batches-bin", {**files.cifar10_binary(),
                                                           "data_batch_1.bin": b"x" * 3000})
     with pytest.raises(DataError, match=r"multiple of 3,073 bytes"):
         datasets.CIFAR10(tmp_path / "a")
     whole = files.tar_gz("cifar-10-batches-py", files.cifar10_python())
     for root, content, why in (("b", whole[:len(whole) // 2], "cannot read"), ("c", b"<html>", "cannot read"),
                                ("d", files.tar_gz("x", {"test_batch": b""}), "data_batch_1")):
-        files.write(tmp_path / root, {"cifar-10-python.tar.gz": content})
+        files.write_files(tmp_path / root, {"cifar-10-python.tar.gz": content})
         with pytest.raises(DataError, match=why):
             datasets.CIFAR10(tmp_path / root)
         assert not [n for n in list_file_names(tmp_path / root) if n.endswith(".part")]
@@ -280,14 +280,14 @@ def test_any_damaged_archive_raises_a_data_error(tmp_path, packed_too):
 
 def test_an_archive_cannot_write_anywhere_else(tmp_path):
     content = files.tar_gz("../../out", files.cifar10_python())  # names that point outside of the folder
-    files.write(tmp_path / "root" / "deep", {"cifar-10-python.tar.gz": content})
+    files.write_files(tmp_path / "root" / "deep", {"cifar-10-python.tar.gz": content})
     datasets.CIFAR10(tmp_path / "root" / "deep")
     assert not (tmp_path / "out").exists() and not (tmp_path / "root" / "out").exists()
 
 
 def test_a_file_in_an_archive_that_is_too_large(tmp_path, monkeypatch):
     monkeypatch.setattr(packed, "LARGEST", 100)
-    files.write(tmp_path, {"cifar-10-python.tar.gz": files.tar_gz("c", files.cifar10_python())})
+    files.write_files(tmp_path, {"cifar-10-python.tar.gz": files.tar_gz("c", files.cifar10_python())})
     with pytest.raises(DataError, match="too large"):
         datasets.CIFAR10(tmp_path)
 
@@ -298,8 +298,8 @@ def test_a_file_in_an_archive_that_is_too_large(tmp_path, monkeypatch):
 def test_download_of_mnist_takes_the_next_server_and_checks(tmp_path, server, monkeypatch):
     address, folder = server
     raw = files.mnist()
-    files.write(folder / "good", raw)
-    files.write(folder / "bad", dict.fromkeys(raw, b"<html>log in</html>"))
+    files.write_files(folder / "good", raw)
+    files.write_files(folder / "bad", dict.fromkeys(raw, b"<html>log in</html>"))
     monkeypatch.setattr(datasets.MNIST, "mirrors", (address + "none/", address + "bad/", address + "good/"))
     monkeypatch.setattr(datasets.MNIST, "sha256", {n[:-3]: hashlib.sha256(b).hexdigest()
                                                    for n, b in raw.items()})
@@ -317,12 +317,12 @@ def test_download_of_mnist_takes_the_next_server_and_checks(tmp_path, server, mo
 def test_download_of_cifar10(tmp_path, server, monkeypatch):
     address, folder = server
     archive = files.tar_gz("cifar-10-batches-py", files.cifar10_python())
-    files.write(folder, {"cifar-10-python.tar.gz": archive})
+    files.write_files(folder, {"cifar-10-python.tar.gz": archive})
     from flowedu.vision.datasets import cifar
     monkeypatch.setattr(cifar, "_SERVER", address)
     monkeypatch.setattr(datasets.CIFAR10, "sha256", hashlib.sha256(archive).hexdigest())
     root = tmp_path / "data"
-    files.write(root, {"cifar-10-python.tar.gz": archive[:100]})  # a truncated download is downloaded again
+    files.write_files(root, {"cifar-10-python.tar.gz": archive[:100]})  # a truncated download is downloaded again
     check_cifar10(datasets.CIFAR10(root, download=True), 20, True)
     (root / "cifar-10-python.tar.gz").unlink()
     monkeypatch.setattr(cifar, "_SERVER", address + "none/")  # already extracted: nothing is downloaded
@@ -412,8 +412,8 @@ def test_the_shapes_are_distinguishable():
 # -------------------------------------------------------------------------------------------------
 
 def test_without_pillow_pictures_are_arrays(tmp_path, without_pillow):
-    files.write(tmp_path / "cifar-10-batches-py", files.cifar10_python())
-    files.write(tmp_path / "MNIST" / "raw", files.mnist())
+    files.write_files(tmp_path / "cifar-10-batches-py", files.cifar10_python())
+    files.write_files(tmp_path / "MNIST" / "raw", files.mnist())
     x, _ = datasets.CIFAR10(tmp_path)[0]
     assert isinstance(x, np.ndarray) and x.shape == (32, 32, 3) and x.dtype == np.uint8
     assert datasets.MNIST(tmp_path)[0][0].shape == (28, 28)
@@ -456,7 +456,7 @@ def test_a_loader_draws_the_same_pictures_for_the_same_seed(workers):
 
 
 def test_repr(tmp_path):
-    files.write(tmp_path / "MNIST" / "raw", files.mnist())
+    files.write_files(tmp_path / "MNIST" / "raw", files.mnist())
     d = datasets.MNIST(tmp_path, transform=transforms.Compose([transforms.ToTensor()]))
     assert repr(d) == f"""Dataset MNIST
     Number of datapoints: 7

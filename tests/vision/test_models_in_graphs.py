@@ -104,7 +104,7 @@ def test_transforms_of_tensors_in_a_graph():
 
 @pytest.fixture
 def cifar10(tmp_path):
-    files.write(tmp_path / "cifar-10-batches-py", files.cifar10_python(n=8))
+    files.write_files(tmp_path / "cifar-10-batches-py", files.cifar10_python(n=8))
     return tmp_path
 
 

@@ -207,10 +207,10 @@ UNARY = {names[-1]: (f, X + (1 if names[-1] == "math.acosh" else 0)) for f, name
          if list(inspect.signature(f).parameters) == ["x", "name"] and not {*names} & {*TABLE}}
 # Excluded functions take no blobs (only records or buffers), or are tested in test_dynamic_jobs,
 # test_tensor_buffer, and test_image_ops, or, where the first axis is not a batch axis, in test_small_ops.
-ON_DEVICE = """constant eye gen_tensor_buffer tensor_to_tensor_buffer tensor_buffer_to_list_of_tensors tensor_list_split
-tensor_buffer_to_tensor_list tensor_list_to_tensor_buffer image_batch_align image_decode image_flip image_normalize
-image_random_crop object_bbox_flip object_bbox_scale object_segmentation_polygon_flip
-object_segmentation_polygon_scale object_segmentation_polygon_to_mask
+ON_DEVICE = """constant eye gen_tensor_buffer tensor_to_tensor_buffer tensor_buffer_to_list_of_tensors
+tensor_list_split tensor_buffer_to_tensor_list tensor_list_to_tensor_buffer image_batch_align image_decode
+image_flip image_normalize image_random_crop object_bbox_flip object_bbox_scale
+object_segmentation_polygon_flip object_segmentation_polygon_scale object_segmentation_polygon_to_mask
 sync_dynamic_resize nn.fused_self_attention_query_mul_key_and_value""".split()
 
 

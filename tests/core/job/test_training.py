@@ -11,7 +11,17 @@ from hypothesis import strategies as st
 import flowedu as flow
 import flowedu.typing as tp
 from bounds import assert_learned
-from common import constant, constant_rate, f32, fresh_session, job, refused, run, variable_values, weights_after_steps  # noqa: F401
+from common import (  # noqa: F401
+    constant,
+    constant_rate,
+    f32,
+    fresh_session,
+    job,
+    refused,
+    run,
+    variable_values,
+    weights_after_steps,
+)
 
 opt = flow.optimizer
 ones = flow.ones_initializer()
