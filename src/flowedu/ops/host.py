@@ -31,6 +31,7 @@ from flowedu.core.values.dtype import as_dtype
 from flowedu.core.values.spec import Spec
 from flowedu.core.values.thread_state import register_fields, thread_state
 from flowedu.errors import ArgumentError, DTypeError
+from flowedu.errors.ops import wrong_number_of_inputs
 
 register_fields(states=None)                     # states of host ops; None: the eager ones
 
@@ -122,7 +123,8 @@ class HostOp(Op):
 
     def run(self, inputs: tuple, attrs: tuple) -> Any:
         """Run the op. Tensors are passed to `host` as arrays, and its arrays are returned as tensors."""
-        self._count(inputs)
+        if not self.variadic and len(inputs) != len(self.inputs):
+            raise wrong_number_of_inputs(self.name, self.signature, inputs, self.inputs)
         values = [x.numpy() if isinstance(x, Tensor) else x for x in inputs]
         specs = [spec_of(v, self.name) for v in values]
         names = dict(zip(self.attrs, attrs))
