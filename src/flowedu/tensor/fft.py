@@ -16,11 +16,12 @@ import numpy as np
 from flowedu.core.eager.tensor import Tensor
 from flowedu.core.ops.promote import cast, default_float
 from flowedu.core.values import dtype as dt
-from flowedu.errors import ArgumentError, DTypeError, ShapeError
+from flowedu.errors import ArgumentError, ShapeError
 from flowedu.tensor.arguments.dims import dims, move_axis, real_dim
 from flowedu.tensor.arguments.types import Axes, Device, Placement, Sbp
 from flowedu.tensor.construction.creation import tensor
 from flowedu.tensor.construction.destination import finished
+from flowedu.tensor.construction.windows import float_dtype
 from flowedu.tensor.devices.conversion import on_cpu
 from flowedu.tensor.dtypes.promotion import check_tensor
 from flowedu.tensor.shapes import join_and_pad as J
@@ -165,11 +166,7 @@ def mul(a: Tensor, b: Tensor) -> Tensor:
 
 
 def _frequencies(what: str, f: Callable, n: int, d: float, dtype: dt.dtype | None) -> Tensor:
-    kind = default_float() if dtype is None else dt.as_dtype(dtype)
-    if not kind.is_floating_point:
-        raise DTypeError(f"{what}: floating point types are expected", expected="float32 or float64",
-                         got=kind.name, fix="leave dtype out, and convert the result")
-    return tensor(f(_size(what, n), d), dtype=kind)
+    return tensor(f(_size(what, n), d), dtype=float_dtype(what, dtype))
 
 
 def fftfreq(n: int, d: float = 1.0, *, dtype: dt.dtype | None = None, device: Device | None = None,

@@ -17,18 +17,24 @@ from flowedu.tensor.construction.creation import default_float, tensor
 from flowedu.tensor.construction.destination import finished
 
 
-def _make_window(name: str, length: int, periodic: bool, formula: Callable, dtype: dt.dtype | None) -> Tensor:
-    """Return formula(k / n) at the positions k = 0, 1, ..., computed in float64; a window of size 1 is [1].
-    """
+def float_dtype(name: str, dtype: dt.dtype | None) -> dt.dtype:
+    """Return a floating dtype, by default the default dtype. name: the function's, for the error."""
     kind = default_float() if dtype is None else dt.as_dtype(dtype)
     if not kind.is_floating_point:
         raise DTypeError(f"{name}: floating point types are expected", expected="float32 or float64",
                          got=kind.name, fix="leave dtype out, and convert the result")
+    return kind
+
+
+def _make_window(name: str, length: int, periodic: bool, formula: Callable, dtype: dt.dtype | None) -> Tensor:
+    """Return formula(k / n) at the positions k = 0, 1, ..., computed in float64; a window of size 1 is [1].
+    """
     if length < 0:
         raise ArgumentError(f"{name}: requires non-negative window_length", expected="0 or more",
                             got=str(length), fix="window_length=400, say")
     n = length if periodic else length - 1
-    return tensor(formula(np.arange(length) / n) if length > 1 else np.ones(length), dtype=kind)
+    return tensor(formula(np.arange(length) / n) if length > 1 else np.ones(length),
+                  dtype=float_dtype(name, dtype))
 
 
 def hann_window(window_length: int, periodic: bool = True, *, dtype: dt.dtype | None = None,
