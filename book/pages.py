@@ -149,7 +149,8 @@ def exercise(hole: course.Hole, tongue: str = "") -> str:
         lines += [FENCE + "text", tr(hole.example, into).strip(), FENCE, ""]
     if hole.uses:
         pairs = (re.split(": |：", tr(t, into), maxsplit=1) for t in hole.uses)
-        lines += [tr("names you can use:", into), "", *(f"- `{name}`: {_plain(text)}" for name, text in pairs), ""]
+        lines += [tr("names you can use:", into), "",
+                  *(f"- `{name}`: {_plain(text)}" for name, text in pairs), ""]
     if hole.stars:
         lines += [stars + then.join(f"{i}{each}{_plain(s)}" for i, s in enumerate(hole.stars, 1)), ""]
     return "\n".join([*lines, f"[{where}]({hole.why})", ""])

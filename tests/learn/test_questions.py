@@ -76,11 +76,13 @@ def test_a_seed_fixes_the_questions_and_another_one_changes_them():
 
 def test_the_sheet_of_questions_has_no_answers(tmp_path, capsys):
     assert questions.main(["7", "1-4", "--out", str(tmp_path / "sheets")]) == 0
-    asked, answers = ((tmp_path / "sheets" / n).read_text(encoding="utf-8") for n in ("questions.md", "answers.md"))
+    asked, answers = ((tmp_path / "sheets" / n).read_text(encoding="utf-8")
+                      for n in ("questions.md", "answers.md"))
     some = make_questions(7, range(1, 5))
     assert asked.count("\n") == len(some) + 2 and answers.count("\n") == len(some) + 4
     for i, q in enumerate(some, 1):
-        assert f"{i}. {q.text} [{q.unit}]" in asked and f"| {i} | {q.chapter} | {questions.format_answer(q)} |" in answers
+        assert f"{i}. {q.text} [{q.unit}]" in asked
+        assert f"| {i} | {q.chapter} | {questions.format_answer(q)} |" in answers
         assert questions.format_answer(q) not in asked
     assert questions.main(["7", "9", "--out", str(tmp_path)]) == 2
     assert questions.main(["7", "x-4", "--out", str(tmp_path)]) == 2

@@ -37,7 +37,7 @@ def test_a_listed_name_must_exist_with_these_parameters(uses, fault, monkeypatch
 
 
 def test_a_sentence_with_two_conditions_is_a_fault():
-    hole = replace(WINS, task="If x is odd, return 1. If x is even and y is odd, return 2 unless z is odd.\n")
-    assert list(texts.faults(hole)) == ["more than one condition: If x is even and y is odd, return 2 unless z is odd."]
+    two = "If x is even and y is odd, return 2 unless z is odd."
+    assert [*texts.faults(replace(WINS, task=f"If x is odd, return 1. {two}\n"))] == [f"more than one condition: {two}"]
     assert texts.sentences("It holds:\n1. a\nb\n2. If c. D; E\n") == ["It holds:", "a b", "If c.", "D;", "E"]
     assert any("no example" in f for f in texts.faults(replace(WINS, example="")))

@@ -21,6 +21,7 @@ from typing import NamedTuple
 
 from flowedu.errors import ArgumentError, FlowError
 from flowedu_course.teach.report import Mark, put
+from flowedu_course.teach.submission import select_holes
 
 YES, NO = ("yes", "y", "1", "true", "must"), ("", "no", "n", "0", "false")
 ALL = "all"                                        # name of a remark on the whole submission
@@ -58,7 +59,7 @@ def _rows(file: Path, columns: Sequence[str]) -> list[dict[str, str]]:
         table = csv.DictReader(f)
         if missing := [c for c in columns if c not in (table.fieldnames or ())]:
             raise _fail(file, "a column is missing", ", ".join(columns), f"no {', '.join(missing)}")
-        rows = [{k: (v or "").strip() for k, v in row.items() if isinstance(v, str) or v is None} for row in table]
+        rows = [{k: (v or "").strip() for k, v in row.items() if k is not None} for row in table]
     return [row for row in rows if any(row.values())]
 
 
@@ -74,7 +75,8 @@ def by_time(holes: Sequence) -> dict[str, float]:
     return points
 
 
-def read_weights(file: Path, holes: Sequence, known: Iterable[str]) -> tuple[dict[str, float], frozenset[str]]:
+def read_weights(file: Path, holes: Sequence,
+                 known: Iterable[str]) -> tuple[dict[str, float], frozenset[str]]:
     """Return (points, must exercises) of a table. Raises ArgumentError for a wrong id, number, or sum."""
     points: dict[str, float] = {}
     must, known, total = set(), {*known}, None
@@ -98,7 +100,8 @@ def read_weights(file: Path, holes: Sequence, known: Iterable[str]) -> tuple[dic
         points[id] = number
         must |= {id} if row.get("must", "").lower() in YES else set()
     if missing := [h.id for h in holes if h.id not in points]:
-        raise _fail(file, "an exercise is missing", "a row for each graded exercise", f"no {', '.join(missing)}")
+        raise _fail(file, "an exercise is missing", "a row for each graded exercise",
+                    f"no {', '.join(missing)}")
     if total is None or not math.isclose(total, sum(points.values())):
         raise _fail(file, "the last row has another sum", f"total,{sum(points.values()):g}",
                     "no row total" if total is None else f"total,{total:g}")
@@ -142,8 +145,8 @@ def read_roster(file: Path) -> dict[str, dict[str, str]]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    from flowedu_course.teach.grade import select_holes
-    parser = argparse.ArgumentParser("python -m flowedu_course.teach.classfile", description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser("python -m flowedu_course.teach.classfile",
+                                     description=__doc__.splitlines()[0])
     parser.add_argument("chapter", nargs="?", default="all", help='"4", "1-4", "fast" or "all"')
     parser.add_argument("--by", choices=("points", "time"), default="points")
     parser.add_argument("--out", type=Path, default=Path("weights.csv"))
@@ -151,7 +154,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         holes = select_holes(options.chapter)
         if options.out.exists():
-            raise ArgumentError(f"{options.out} exists", expected="a new file", got=str(options.out), fix="OUT=another.csv")
+            raise ArgumentError(f"{options.out} exists", expected="a new file", got=str(options.out),
+                                fix="OUT=another.csv")
         put(options.out, write_weights(holes, by_time(holes) if options.by == "time" else {}))
     except FlowError as error:
         print(error, file=sys.stderr)

@@ -30,24 +30,11 @@ from flowedu_course.runner import Runner
 from flowedu_course.teach import classfile, gradebook, report, similar, submission
 from flowedu_course.teach.bench import Bench, closed_package
 from flowedu_course.teach.classfile import ClassFile
+from flowedu_course.teach.submission import select_holes
 
 # Seconds without a message after which a worker counts as dead.
 SILENCE = 600
 BY_HAND = "could not be graded: the grader ended twice; grade this one by hand"
-
-
-def select_holes(which: str, home: Path = course.HOME) -> list:
-    """Return the holes of "4", "1-4", "fast", or "all". Raises ArgumentError if no hole matches."""
-    if which == "fast":
-        return course.fast_track(home)
-    first, _, last = which.partition("-")
-    numbers = {c.number for c in course.chapters(home) if c.holes}
-    if which != "all" and not (first.isdigit() and (last or first).isdigit() and
-                               {int(first), int(last or first)} <= numbers):
-        raise ArgumentError(f"there is no chapter {which} with exercises", got=which,
-                            expected="all, fast, a range such as 1-4, or one of "
-                            + ", ".join(map(str, sorted(numbers))))
-    return [h for h in course.holes(home) if which == "all" or int(first) <= h.chapter <= int(last or first)]
 
 
 def graded(bench: Bench, folder: Path, out: Path, holes: Sequence, seed: int, name: str,
@@ -252,9 +239,11 @@ def _read_settings(options: argparse.Namespace, holes: Sequence) -> ClassFile:
         points = classfile.by_time(holes)
     elif options.weights:
         points, must = classfile.read_weights(Path(options.weights), holes, [h.id for h in course.holes()])
-    names = [s.name for s in submission.students(options.folder)] if options.all else [options.folder.resolve().name]
-    return ClassFile(points, must, classfile.read_remarks(options.remarks, names, holes) if options.remarks else {},
-                     classfile.read_roster(options.roster) if options.roster else {})
+    names = [options.folder.resolve().name]
+    if options.all:
+        names = [s.name for s in submission.students(options.folder)]
+    remarks = classfile.read_remarks(options.remarks, names, holes) if options.remarks else {}
+    return ClassFile(points, must, remarks, classfile.read_roster(options.roster) if options.roster else {})
 
 
 def _run(options: argparse.Namespace) -> int:

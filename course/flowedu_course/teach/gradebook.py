@@ -1,8 +1,9 @@
 """Tables of a class: grades.csv, and the files that Canvas and Moodle import (canvas.csv, moodle.csv).
 
-Canvas needs the columns Student, ID, SIS User ID, SIS Login ID, and Section, and a second row with the possible
-points. It finds a student by one of the ids. Moodle asks which columns are the user, the grade, and the
-feedback. Both files have one column of points per chapter. Without a roster, the folder's name is the login.
+Canvas needs the columns Student, ID, SIS User ID, SIS Login ID, and Section, and a second row with the
+possible points. It finds a student by one of the ids. Moodle asks which columns are the user, the grade, and
+the feedback. Both files have one column of points per chapter. Without a roster, the folder's name is the
+login.
 """
 from __future__ import annotations
 
@@ -34,7 +35,8 @@ def row(out: Path, name: str) -> dict:
             "must": " ".join(t["name"].split()[0] for t in tests if "missing" in t["tags"]),
             **{t["name"]: t["score"] if judged(t) else "unjudged" for t in tests},
             "unjudged": "; ".join(sorted(why)),
-            "together": " ".join(t["name"].split()[0] for t in tests if "together" in t["tags"] and t["score"]),
+            "together": " ".join(t["name"].split()[0] for t in tests
+                                 if "together" in t["tags"] and t["score"]),
             "seconds": round(sum(t["extra_data"].get("seconds", 0) for t in tests), 1),
             "remarks": "; ".join(remarks)}
 
@@ -55,11 +57,12 @@ def write_rows(file: Path, names: Sequence[str], rows: Iterable[dict]) -> None:
 
 def write_table(file: Path, table: Iterable[dict], holes: Iterable) -> None:
     """Write grades.csv. The column must has the must exercises that are not right."""
-    write_rows(file, ["name", "score", "of", "must", *(h.short for h in holes), "seconds", "unjudged", "together",
-                  "remarks"], table)
+    write_rows(file, ["name", "score", "of", "must", *(h.short for h in holes), "seconds", "unjudged",
+                      "together", "remarks"], table)
 
 
-def write_imports(folder: Path, table: Sequence[dict], holes: Sequence, roster: dict[str, dict[str, str]]) -> None:
+def write_imports(folder: Path, table: Sequence[dict], holes: Sequence,
+                  roster: dict[str, dict[str, str]]) -> None:
     """Write canvas.csv and moodle.csv. A chapter with an unjudged exercise has an empty cell."""
     chapters = {n: [h for h in holes if h.chapter == n] for n in sorted({h.chapter for h in holes})}
     titles = {n: f"flowedu chapter {n}" for n in chapters}

@@ -1,10 +1,10 @@
 """Quantitative questions with drawn numbers: `make questions SEED=7 [CH=4] [OUT=build/questions]`.
 
-    python -m flowedu_course.teach.questions 7 --out build/questions       questions.md and answers.md
+    python -m flowedu_course.teach.questions 7 --out build/questions     sheets of questions and answers
 
-questions.toml has the texts. Each template draws its numbers from the seed and its own name, so a question does
-not change if other templates are added. The library's functions compute the answers: shapes, plans, boxing, and
-schedules.
+questions.toml has the texts. Each template draws its numbers from the seed and its own name, so a question
+does not change if other templates are added. The library's functions compute the answers: shapes, plans,
+boxing, and schedules.
 """
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ TEXTS = Path(__file__).with_suffix(".toml")
 
 
 class Question(NamedTuple):
-    """A question: its template's name, chapter, drawn numbers, text, answer, unit, and the way to the answer."""
+    """A question: its template, chapter, drawn numbers, text, answer, unit, and a formula by hand."""
 
     name: str
     chapter: int
@@ -100,7 +100,8 @@ def _cheapest(m: int, k: int, n: int, devices: int) -> int:
     """Return the bytes of matmul's cheapest signature, for a x with S(1) and a w with B."""
     at = [[Layout((s,), tuple(range(devices)), (devices,))] for s in ("S0", "S1")]
     op = REGISTRY["matmul"]
-    return choose(op, [Spec((m, k), F32), Spec((k, n), F32)], op.complete({}), at, tuple(range(devices))).bytes
+    specs = [Spec((m, k), F32), Spec((k, n), F32)]
+    return choose(op, specs, op.complete({}), at, tuple(range(devices))).bytes
 
 
 def _kernels(ops: int) -> int:
@@ -121,7 +122,8 @@ def _ints(**ranges: tuple) -> Callable[[random.Random], dict[str, Any]]:
 
 
 def _lifetimes(rng: random.Random) -> dict[str, Any]:
-    return {"sizes": [(64 * rng.randrange(1, 9), first := rng.randrange(4), first + rng.randrange(3)) for _ in range(4)]}
+    draw = lambda first: (64 * rng.randrange(1, 9), first, first + rng.randrange(3))
+    return {"sizes": [draw(rng.randrange(4)) for _ in range(4)]}
 
 
 def _chained(rng: random.Random) -> dict[str, Any]:
@@ -224,7 +226,8 @@ def pages(seed: int, questions: Sequence[Question]) -> tuple[str, str]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser("python -m flowedu_course.teach.questions", description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser("python -m flowedu_course.teach.questions",
+                                     description=__doc__.splitlines()[0])
     parser.add_argument("seed", type=int)
     parser.add_argument("chapter", nargs="?", default="all", help='"4", "1-4" or "all"')
     parser.add_argument("--out", type=Path, default=Path("build/questions"))
@@ -233,7 +236,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         known = {c.number for c in course.chapters()}
         if options.chapter != "all" and not {*map(str, known)} >= {first, last or first}:
-            raise ArgumentError(f"there is no chapter {options.chapter}", got=options.chapter, expected="all, 4, or 1-4")
+            raise ArgumentError(f"there is no chapter {options.chapter}", got=options.chapter,
+                                expected="all, 4, or 1-4")
         some = () if options.chapter == "all" else range(int(first), int(last or first) + 1)
         questions = make_questions(options.seed, some)
         options.out.mkdir(parents=True, exist_ok=True)

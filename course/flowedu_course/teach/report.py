@@ -14,7 +14,8 @@ STYLE = """body { font: 16px/1.5 "DejaVu Sans", Arial, sans-serif; color: #1f293
 padding: 0 1em } table { border-collapse: collapse; width: 100% } td, th { text-align: left; padding: .3em .8em;
 border-bottom: 1px solid #d9e2ec } td.n, th.n { text-align: right } pre { background: #f5f7fa; padding: .8em; overflow-x:
 auto; font-size: 14px } .right { color: #14632c } .wrong { color: #a61b1b } .open { color: #616e7c }
-.unjudged { color: #8d5a00 } .remark { border-left: 4px solid #3e7cb1; padding-left: .8em; white-space: pre-line }"""
+.unjudged { color: #8d5a00 }
+.remark { border-left: 4px solid #3e7cb1; padding-left: .8em; white-space: pre-line }"""
 REMARK = "remark: "
 
 
@@ -112,7 +113,8 @@ def results(marks: list[Mark], note: str = "", remark: str = "") -> dict[str, An
     parts = (missing(marks), note or f"{right} of {judged} exercises are right", unjudged(marks),
              _describe_together(marks), _clean(REMARK + remark) if remark else "")
     said = "; ".join(t for t in parts if t)
-    return {"score": total(marks)[0], "output": said, **({"extra_data": {"remark": remark}} if remark else {}),
+    general = {"extra_data": {"remark": remark}} if remark else {}
+    return {"score": total(marks)[0], "output": said, **general,
             "tests": [{"name": m.hole.short, "score": m.score, "max_score": m.most, "output": _output(m),
                        "visibility": "visible", "tags": _tags(m),
                        "extra_data": {**m.extra, "of": m.of, "law": m.law,
@@ -163,9 +165,11 @@ def page(marks: list[Mark], name: str, note: str = "", remark: str = "") -> str:
     said = f'<p class="remark">{REMARK}{e(remark)}</p>\n' if remark else ""
     return (f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{e(name)}</title>'
             f"<style>{STYLE}</style></head>\n<body><h1>{e(name)}: {reached:g} of {most:g}</h1>\n"
-            f"<p>{e(missing(marks))}</p>\n<p>{e(note)}</p>\n{said}<p>{e(unjudged(marks))}</p>\n<p>{e(_describe_together(marks))}</p>\n"
+            f"<p>{e(missing(marks))}</p>\n<p>{e(note)}</p>\n{said}<p>{e(unjudged(marks))}</p>\n"
+            f"<p>{e(_describe_together(marks))}</p>\n"
             "<table><tr><th>exercise</th><th>state</th>"
-            f'<th>stars</th><th class="n">points</th><th class="n">of</th><th></th><th></th></tr>\n{rows}</table>\n'
+            '<th>stars</th><th class="n">points</th><th class="n">of</th><th></th><th></th></tr>\n'
+            f"{rows}</table>\n"
             f"{parts}\n</body></html>\n")
 
 

@@ -27,11 +27,12 @@ from flowedu_course.teach import stubs, submission
 from flowedu_course.teach.gradebook import write_rows
 
 WIDE = 5                                           # tokens in a sequence
+NEARLY, RENAMED = "nearly the same code", "the same code with other names or comments"
 SHORT = 40                                         # sequences; code with fewer is too common to compare
 TOKEN = re.compile(r"[A-Za-z_]\w*|\d[\w.]*|[^\s\w]")
 # Words of C and Cython that stay; all other words of a kernel are names.
-WORDS = {*"for while if else elif return break continue in range and or not cdef with gil nogil int float double "
-         "const void static __global__ __shared__ __syncthreads".split()}
+WORDS = {*"for while if else elif return break continue in range and or not cdef with gil nogil int float "
+         "double const void static __global__ __shared__ __syncthreads".split()}
 
 
 class Answer(NamedTuple):
@@ -125,7 +126,7 @@ def pairs(folder: Path, holes: Iterable, least: float = 0.9) -> list[Pair]:
                 # A quick upper bound first: the smaller answer may be a part of the larger one.
                 sizes = sorted((a.code.total(), b.code.total()))
                 share = alike(a.code, b.code) if long and 2 * sizes[0] / sum(sizes) >= least else 0.0
-                reason = "the same code with other names or comments" if share == 1 else "nearly the same code"
+                reason = NEARLY if share < 1 else RENAMED
             if share >= least:
                 found.append(Pair(hole.id, a.student, b.student, share, reason))
     return sorted(found, key=lambda p: -p.alike)
@@ -138,8 +139,8 @@ def write(file: Path, found: Iterable[Pair]) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    from flowedu_course.teach.grade import select_holes
-    parser = argparse.ArgumentParser("python -m flowedu_course.teach.similar", description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser("python -m flowedu_course.teach.similar",
+                                     description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path, help="a folder with one submission per student")
     parser.add_argument("chapter", nargs="?", default="all", help='"4", "1-4", "fast" or "all"')
     parser.add_argument("--alike", type=float, default=0.9, help="the least share in common, 0 to 1")
@@ -147,12 +148,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     try:
         if not 0 < options.alike <= 1:
-            raise ArgumentError("ALIKE is out of range", expected="more than 0, and at most 1", got=str(options.alike),
-                                fix="ALIKE=0.9")
+            raise ArgumentError("ALIKE is out of range", expected="more than 0, and at most 1",
+                                got=str(options.alike), fix="ALIKE=0.9")
         if not options.folder.is_dir():
             raise ArgumentError(f"there is no folder {options.folder}", got=os.fspath(options.folder),
                                 fix="DIR=submissions")
-        found = pairs(options.folder, select_holes(options.chapter), options.alike)
+        found = pairs(options.folder, submission.select_holes(options.chapter), options.alike)
         options.out.parent.mkdir(parents=True, exist_ok=True)
         write(options.out, found)
     except FlowError as error:

@@ -20,6 +20,20 @@ RESERVED = {"grades.csv", "leaderboard.txt", "leaderboard.html", "results.json",
 LONGEST = 120
 
 
+def select_holes(which: str, home: Path = course.HOME) -> list:
+    """Return the holes of "4", "1-4", "fast", or "all". Raises ArgumentError if no hole matches."""
+    if which == "fast":
+        return course.fast_track(home)
+    first, _, last = which.partition("-")
+    numbers = {c.number for c in course.chapters(home) if c.holes}
+    if which != "all" and not (first.isdigit() and (last or first).isdigit() and
+                               {int(first), int(last or first)} <= numbers):
+        raise ArgumentError(f"there is no chapter {which} with exercises", got=which,
+                            expected="all, fast, a range such as 1-4, or one of "
+                            + ", ".join(map(str, sorted(numbers))))
+    return [h for h in course.holes(home) if which == "all" or int(first) <= h.chapter <= int(last or first)]
+
+
 def copy_answers(folder: Path, to: Path, holes: Iterable) -> dict[str, str]:
     """Copy the answers to a folder and return {hole: reason why it has none}.
 
@@ -51,7 +65,10 @@ def _inner(folder: Path) -> Path:
 
 
 def read_file(folder: Path, hole) -> tuple[tuple[int, int], bytes]:
-    """Return ((device, inode), contents) of an answer. Raises OSError or ValueError if it is not a plain file."""
+    """Return ((device, inode), contents) of an answer.
+
+    Raises OSError or ValueError if it is not a plain file.
+    """
     file = _inner(folder) / hole.file
     about = os.lstat(file)
     return (about.st_dev, about.st_ino), _content(file)

@@ -21,8 +21,8 @@ from urllib.parse import quote
 from flowedu.errors import ArgumentError, FlowError
 from flowedu_course import course
 from flowedu_course.blocks import slug
-from flowedu_course.teach.grade import select_holes
 from flowedu_course.teach.report import put
+from flowedu_course.teach.submission import select_holes
 
 MOST = 16                                          # weeks
 FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)

@@ -13,10 +13,11 @@ from flowedu_course.teach import stubs
 WIDEST = 140                                       # columns of a line
 CONDITION = re.compile(r"\b(if|unless|until|when|while)\b", re.IGNORECASE)
 IMPORT = re.compile(r"from [\w.]+ import \w+")
-# Names in scope that the library's answers use and no exercise lists: classes in type hints, modules for other
-# ways to write an answer, and helpers that are a part of the answer.
-UNLISTED = {"Buffer", "Counter", "GraphValue", "Layout", "Node", "Operand", "Pass", "Sequence", "Signature", "Spec",
-            "FlowError", "boxes", "deque", "locate_rows", "math", "merge_axes", "substitute", "wrong_dtype"}
+# Names in scope that the library's answers use and no exercise lists: classes in type hints, modules for
+# other ways to write an answer, and helpers that are a part of the answer.
+UNLISTED = {"Buffer", "Counter", "GraphValue", "Layout", "Node", "Operand", "Pass", "Sequence", "Signature",
+            "Spec", "FlowError", "boxes", "deque", "locate_rows", "math", "merge_axes", "substitute",
+            "wrong_dtype"}
 
 
 def sentences(text: str) -> list[str]:
@@ -27,7 +28,8 @@ def sentences(text: str) -> list[str]:
 
 def faults(hole) -> Iterator[str]:
     """Yield the faults of the sentences and of the list of names."""
-    yield from (f"more than one condition: {s}" for s in sentences(hole.task) if len(CONDITION.findall(s)) > 1)
+    yield from (f"more than one condition: {s}" for s in sentences(hole.task)
+                if len(CONDITION.findall(s)) > 1)
     if not hole.example:
         yield "there is no example"
     for entry in hole.uses:
@@ -43,7 +45,8 @@ def _wrong_names(hole) -> Iterator[str]:
         exec(line, space)
     roots = set()
     for entry in hole.uses:
-        others = " ".join([handout.stub(hole).rpartition('"""')[2], hole.task, *(t for t in hole.uses if t != entry)])
+        others = " ".join([handout.stub(hole).rpartition('"""')[2], hole.task,
+                           *(t for t in hole.uses if t != entry)])
         head = ast.parse(f"[{entry.partition(': ')[0]}]", mode="eval").body
         for node in head.elts:
             root = _root(node)
