@@ -263,7 +263,7 @@ def _run(options: argparse.Namespace) -> int:
         found = similar.pairs(options.folder, holes)
         similar.write(options.out / "similar.csv", found)
         if found:
-            print(f"{len(found)} pairs of equal or nearly equal answers: {options.out}/similar.csv")
+            print(f"{len(found)} pair{'s' * (len(found) > 1)} of equal or nearly equal answers: {options.out}/similar.csv")
         print(f"{len(table)} students in {(time.monotonic() - began) / 60:.1f} min: {options.out}/grades.csv")
         return 0
     with tempfile.TemporaryDirectory() as tree, Bench(Path(tree, "tree")) as bench:

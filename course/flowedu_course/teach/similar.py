@@ -164,7 +164,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     for p in found:
         print(f"{p.exercise:5s} {p.alike:4.0%}  {p.first}  {p.second}  {p.reason}")
-    print(f"{len(found)} pairs: {options.out}")
+    print(f"{len(found)} pair{'s' * (len(found) != 1)}: {options.out}")
     return 0
 
 
