@@ -34,8 +34,8 @@ def evaluate(rule: str, measures: Mapping[str, Any]) -> Any:
                 return number
             case ast.Name(id=name) if name in measures:
                 return measures[name]
-        raise ValueError(f"rule {rule!r}: unknown: {ast.unparse(node)}; expected: comparisons (<=, >=, ==) of "
-                         f"numbers and {', '.join(measures)}, joined by 'and'")
+        raise ValueError(f"rule {rule!r}: unknown: {ast.unparse(node)}; expected: comparisons (<=, >=, ==) "
+                         f"of numbers and {', '.join(measures)}, joined by 'and'")
 
     return value(_parse(rule))
 
