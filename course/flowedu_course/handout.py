@@ -14,6 +14,8 @@ from flowedu_course.source import free_names, function, import_lines, same_code
 
 NOTES = {".pyx": re.compile(r'\A\s*""".*?"""|#[^\n]*', re.S), ".cu": re.compile(r"/\*.*?\*/|//[^\n]*", re.S)}
 NOTES[".h"] = NOTES[".cu"]                         # comments, by file ending
+# Helpers of the library that are a part of an answer (4.9, 6.9): editors do not suggest them.
+PARTS_OF_ANSWERS = {"locate_rows", "substitute"}
 
 
 def notes(hole) -> list[str]:
@@ -59,7 +61,8 @@ def _for_editors(hole, source: str, code: str) -> str:
     if hole.is_hunt:                               # a whole program
         return ""
     listed = re.findall(r"^\w+", "\n".join(hole.uses), re.M)
-    lines = import_lines(source, hole.module, {*hole.at_hand, *listed, *free_names(code)})
+    names = {*hole.at_hand, *listed, *free_names(code)} - PARTS_OF_ANSWERS
+    lines = import_lines(source, hole.module, names)
     if not lines:
         return ""
     return "\n".join(["from __future__ import annotations", "", "from typing import TYPE_CHECKING", "",

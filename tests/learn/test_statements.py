@@ -1,4 +1,5 @@
 """Statements of exercises: the names they list, their sentences, and where both are shown."""
+import re
 from dataclasses import replace
 
 import pytest
@@ -19,6 +20,12 @@ def test_a_work_file_lists_the_names_with_their_parameters(hole, monkeypatch):
         lines = stub(hole).splitlines()
         assert [t for t in hole.uses if f"    {tr(t)}" not in lines] == []
         assert tr("names you can use:") in lines or not hole.uses
+
+
+def test_a_work_file_does_not_name_helpers_that_are_the_answer():
+    for id, name in (("4.9", "substitute"), ("6.9", "locate_rows")):
+        hole = course.find(id)
+        assert name in hole.at_hand and not re.search(rf"\b{name}\b", stub(hole).rpartition('"""')[2])
 
 
 @pytest.mark.parametrize("uses, fault", [

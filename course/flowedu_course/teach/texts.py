@@ -15,9 +15,9 @@ CONDITION = re.compile(r"\b(if|unless|until|when|while)\b", re.IGNORECASE)
 IMPORT = re.compile(r"from [\w.]+ import \w+")
 # Names in scope that the library's answers use and no exercise lists: classes in type hints, modules for
 # other ways to write an answer, and helpers that are a part of the answer.
-UNLISTED = {"Buffer", "Counter", "GraphValue", "Layout", "Node", "Operand", "Pass", "Sequence", "Signature",
-            "Spec", "FlowError", "boxes", "deque", "locate_rows", "math", "merge_axes", "substitute",
-            "wrong_dtype"}
+UNLISTED = handout.PARTS_OF_ANSWERS | {
+    "Buffer", "Counter", "FlowError", "GraphValue", "Layout", "Node", "Operand", "Pass", "Sequence", "Signature",
+    "Spec", "boxes", "deque", "math", "merge_axes", "wrong_dtype"}
 
 
 def sentences(text: str) -> list[str]:
