@@ -115,8 +115,8 @@ leaderboard: $(READY)  ## instructors: rank the grades of a class by stars, poin
 syllabus: $(READY)  ## instructors: write the readings and deadlines of each week to OUT or build/syllabus.md (WEEKS=7 [CH=1-4] [FAST=1])
 	@$(PY) -m flowedu_course.teach.syllabus $(or $(WEEKS),7) $(or $(if $(FAST),fast),$(CH),all) $(if $(OUT),--out $(OUT))
 
-authors-check: $(READY)  ## check the exercises: each law must reject its wrong answers (FRONTIER=1: more checks)
-	@$(PY) -m flowedu_course.authors $(EX) $(if $(FRONTIER),--frontier)
+authors-check: $(READY)  ## check the exercises: each law must reject its wrong answers (FRONTIER=1: more checks; MUTANTS=1: one-token faults)
+	@$(if $(MUTANTS),OMP_NUM_THREADS=1 FLOWEDU_NUM_THREADS=1 $(PY) -m flowedu_course.teach.mutants $(EX) $(ARGS),$(PY) -m flowedu_course.authors $(EX) $(if $(FRONTIER),--frontier))
 
 # The default chapter depends on the commit. `make authors-check FRONTIER=1` runs all chapters.
 frontier: $(READY) $(STAMPS)/test  ## run lessons and tests up to a chapter while later exercises are stubs (K=4; default: chosen by the commit)

@@ -27,7 +27,7 @@ DETAILS = 200                                      # lines of details, from the 
 SIMULATED = 64 << 30                               # address space that the simulator reserves for its checks
 
 
-def _limits(seconds: float, memory: int = MEMORY) -> None:
+def limit_process(seconds: float, memory: int = MEMORY) -> None:
     """Limit the child process before it starts.
 
     After `seconds` it gets SIGXCPU, and two seconds later SIGKILL.
@@ -94,7 +94,7 @@ def _judged(hole, file: Path, home: Path, seed: int, seconds: float = 0.0,
                 return verdict, "", True
         what = (home, hole.id, file, result, seed, time.time() + PATIENCE * seconds - 0.5)
         code = _child("flowedu_course.judge", what, said, env, seconds,
-                      functools.partial(_limits, seconds, SIMULATED if hole.language == "cuda" else MEMORY))
+                      functools.partial(limit_process, seconds, SIMULATED if hole.language == "cuda" else MEMORY))
         output = said.read_text(errors="replace", encoding="utf-8")
         try:
             return Verdict.read(result), output, True

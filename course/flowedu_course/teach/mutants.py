@@ -1,0 +1,135 @@
+"""Mutation test of the exercises: right answers with one changed token, which the laws must reject.
+
+    python -m flowedu_course.teach.mutants [4.2 4.3 ...] [--sample N] [--seed 0] [--jobs 2]
+
+Each mutant is judged like an answer, in a forked process. A mutant survives if the verdict is "right", with a
+star where the exercise has stars. chapters/*/mutants.toml lists the survivors that are right: their code
+differs, their results do not. Kernels are not mutated, because each one would have to be compiled.
+"""
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import random
+import select
+import signal
+import sys
+import tempfile
+import time
+import tomllib
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from flowedu_course import alternatives, course, judge, laws
+from flowedu_course.limits import limit_process
+from flowedu_course.teach.mutations import Mutant, make_mutants
+from flowedu_course.teach.stubs import library
+
+SECONDS = 10.0                                     # of processor time; a mutant may loop forever
+
+
+def all_mutants(ids: Iterable[str] = ()) -> Iterator[Mutant]:
+    """Yield the mutants of the library's answers and of the alternatives in chapters/*/right."""
+    ids, others = set(ids), alternatives.files()
+    for hole in course.holes():
+        if hole.is_separate or ids and hole.id not in ids:
+            continue
+        for text in (library(hole), *(f.read_text(encoding="utf-8") for f in others[hole.id])):
+            yield from make_mutants(hole, text)
+
+
+# ---- verdicts
+def run_mutants(mutants: Iterable[Mutant], jobs: int, seed: int = 0) -> Iterator[tuple[Mutant, str]]:
+    """Yield (mutant, "right", "worse", "wrong", or "ended": the process died), `jobs` processes at a time."""
+    waiting = iter(mutants)
+    running: dict[int, tuple[Mutant, int, float]] = {}      # pipe -> mutant, process, deadline
+    with tempfile.TemporaryDirectory() as folder:
+        while True:
+            while len(running) < jobs and (mutant := next(waiting, None)):
+                pipe, pid = _fork(mutant, Path(folder), seed)
+                running[pipe] = mutant, pid, time.monotonic() + 4 * SECONDS
+            if not running:
+                return
+            ready = select.select(list(running), [], [], 1.0)[0]
+            for pipe, (mutant, pid, deadline) in list(running.items()):
+                if pipe not in ready and time.monotonic() < deadline:
+                    continue
+                result = os.read(pipe, 16).decode() if pipe in ready else ""
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+                os.waitpid(pid, 0)
+                os.close(pipe)
+                del running[pipe]
+                yield mutant, result or "ended"
+
+
+def _fork(mutant: Mutant, folder: Path, seed: int) -> tuple[int, int]:
+    """Judge a mutant in a new process. Return the pipe that gets the result, and the process."""
+    hole = mutant.hole
+    laws.law(hole.laws[0])                         # imported here, so that not every process imports it
+    out, into = os.pipe()
+    pid = os.fork()
+    if pid:
+        os.close(into)
+        return out, pid
+    try:
+        limit_process(SECONDS)
+        null = os.open(os.devnull, os.O_RDWR)
+        for fd in (0, 1, 2):
+            os.dup2(null, fd)
+        file = folder / str(os.getpid()) / hole.file
+        file.parent.mkdir()
+        file.write_text(mutant.text, encoding="utf-8")
+        os.write(into, classify(hole, judge.judged(hole, file, seed)).encode())
+    finally:
+        os._exit(0)
+
+
+def classify(hole: Any, verdict: laws.Verdict) -> str:
+    """Return "right", "worse" (it obeys the laws, but has no star), or "wrong"."""
+    if verdict.state == "right":
+        return "right" if verdict.stars or not hole.stars else "worse"
+    return "worse" if verdict.state == "open" and verdict.extra else "wrong"
+
+
+def equal_changes(hole: Any) -> set[str]:
+    """Return the changes that chapters/*/mutants.toml explains for an exercise."""
+    file = hole.folder / "mutants.toml"
+    table = tomllib.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+    return {row["change"] for row in table.get("equal", ()) if row["exercise"] == hole.id}
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser("python -m flowedu_course.teach.mutants",
+                                     description=__doc__.splitlines()[0])
+    parser.add_argument("exercises", nargs="*")
+    parser.add_argument("--sample", type=int, default=0, help="judge only N mutants, chosen by the seed")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--json", type=Path, help="write all results to this file")
+    options = parser.parse_args(arguments)
+    mutants = list(all_mutants(options.exercises))
+    if options.sample:
+        mutants = random.Random(options.seed).sample(mutants, min(options.sample, len(mutants)))
+    results: list[tuple[Mutant, str]] = []
+    survivors = 0
+    for mutant, result in run_mutants(mutants, options.jobs, options.seed):
+        results.append((mutant, result))
+        if result == "right" and mutant.change not in equal_changes(mutant.hole):
+            survivors += 1
+            print(f"survives: {mutant}", flush=True)
+    count = {kind: sum(r == kind for _, r in results) for kind in ("wrong", "ended", "worse", "right")}
+    print(f"{len(results)} mutants: {count['wrong']} wrong, {count['ended']} ended their process, "
+          f"{count['worse']} without a star, {count['right']} right, {survivors} of these unexplained")
+    if options.json:
+        rows = [{"exercise": m.hole.id, "operator": m.operator, "line": m.line, "change": m.change, "result": r}
+                for m, r in results]
+        options.json.write_text(json.dumps(rows, indent=1), encoding="utf-8")
+    return 1 if survivors else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
