@@ -124,6 +124,7 @@ frontier: $(READY) $(STAMPS)/test  ## run lessons and tests up to a chapter whil
 
 # Reading the book needs no network. Its pages are those of chapters/. Their outputs are stored in build/book/outputs.
 book: $(ALL) $(READY) $(STAMPS)/book $(STAMPS)/plot $(STAMPS)/image $(STAMPS)/record  ## build the lessons, exercises, and reference as a book to read offline
+	@$(MAKE) -s --no-print-directory $(CUDA) || echo "The GPU simulator could not be set up: blocks that need it are not run."
 	@$(PY) -m sphinx -q -W --keep-going -b html -d "$(BOOK)/doctrees" -c book . "$(BOOK)/html"
 	@echo "the book is in $(BOOK)/html/index.html"
 

@@ -50,6 +50,8 @@ def show(app, docname: str, source: list[str]) -> None:
     path = ROOT / f"{docname}.md"
     if path in pages.LESSONS:
         source[0] = pages.page(path, _printed[pages.original(path)])
+    elif docname == root_doc:
+        source[0] = pages.index(source[0], _printed)
     elif path in pages.OWN:
         text = compare.filled(pages.page(path, _printed[path]))
         source[0] = pages.with_pictures(text, outputs.pictures(path, outputs.KEPT))

@@ -6,14 +6,16 @@ from __future__ import annotations
 
 import os
 import re
+import textwrap
 from pathlib import Path
 
+from docstrings import blocks, is_python, methods
 from docutils import nodes
 from docutils.statemachine import StringList
 from entries import Entry, entry
 from names import ROOT, listed
 from sphinx import addnodes
-from sphinx.domains.python import PyClasslike, PyFunction, PyModule, PyVariable
+from sphinx.domains.python import PyClasslike, PyFunction, PyMethod, PyModule, PyProperty, PyVariable
 from sphinx.util.docutils import SphinxDirective
 
 KINDS = {"function": (PyFunction, "py:function"), "class": (PyClasslike, "py:class"),
@@ -44,6 +46,12 @@ class Names(SphinxDirective):
         made = self.made(cls, name, e.path + e.signature, {"module": "flowedu"})
         [place] = [c for n in made for c in n.findall(addnodes.desc_content)]
         place += self.body(e)
+        for m in methods(e.path) if e.kind == "class" else ():
+            cls, name = (PyMethod, "py:method") if m.signature else (PyProperty, "py:property")
+            one = self.made(cls, name, f"{e.path}.{m.name}{m.signature}", {"module": "flowedu"})
+            [inner] = [c for n in one for c in n.findall(addnodes.desc_content)]
+            inner += paragraphs(m.text)
+            place += one
         return made
 
     def made(self, cls: type, name: str, signature: str, options: dict) -> list[nodes.Node]:
@@ -115,14 +123,15 @@ def inline(text: str) -> list[nodes.Node]:
 def paragraphs(text: str) -> list[nodes.Node]:
     """A docstring: paragraphs; lists of arguments; what is set in, as it is."""
     found: list[nodes.Node] = []
-    for block in re.split(r"\n\s*\n", text.strip("\n")):
+    for block in blocks(text):
         lines = block.split("\n")
         head = lines[0] if not lines[0].startswith(" ") else ""
         rest = lines[1:] if head else lines
         if head.endswith(":") and rest and all(x.startswith(" ") for x in rest):
             found += [nodes.paragraph("", "", nodes.strong("", head)), items(rest)]
         elif any(x.startswith((" ", "|", "- ")) for x in lines):
-            found.append(nodes.literal_block(block, block, language="text"))
+            code = textwrap.dedent(block)
+            found.append(nodes.literal_block(code, code, language="python" if is_python(code) else "text"))
         else:
             found.append(nodes.paragraph("", "", *inline(" ".join(lines))))
     return found

@@ -60,7 +60,8 @@ def code_cell(text: str, printed: str | None = None, tags: Sequence[str] = ()) -
 def of_page(path: Path, printed: Iterable[str | None], out: Path = OUT) -> dict:
     """The notebook of a lesson's page. printed: what its Python blocks print, in order."""
     cells: list[dict] = []
-    words = linked(pages.other_tongues(path), path, out)
+    links = linked(pages.other_tongues(path), path, out)
+    words = f"{links}\n\n" if links else ""       # a paragraph, because the title needs a line of its own
     for part in pages.parts(path, printed):
         if part.kind == "code":
             cells += [text_cell(words)] * bool(words.strip())

@@ -23,6 +23,7 @@ OWN = [ROOT / f"{name}.md" for name in ("book/from_pytorch", "book/pictures", "d
 PICTURE = re.compile(r"^% picture (\S+)$", re.MULTILINE)
 FENCE = "`" * 8                                # more than any output has
 LONG = 30                                      # lines after which an output scrolls
+WIDE = 90                                      # columns that fit into the text's width
 TRY = {"01_blob": ("strides", "Shape and strides"), "04_job_functions": ("arena", "Place an arena yourself"),
        "06_sbp": ("boxing", "From one layout to another")}          # {chapter: (widget, title)}
 LANGUAGES = {"": "English", ".zh": "中文"}
@@ -92,6 +93,20 @@ def with_pictures(text: str, made: Mapping[str, str]) -> str:
     return PICTURE.sub(raw, text)
 
 
+ALL_RAN = "Every code block was run when the book was built, and its output is\nshown below it."
+
+
+def index(text: str, printed: Mapping[Path, list[str | None]]) -> str:
+    """Return the text of the first page, which names the pages with blocks that were not run."""
+    left = {f"{p.parent.name}/{p.stem}": outputs.count(None) for p, outputs in printed.items() if None in outputs}
+    if not left:
+        return text
+    where = ", ".join(f"{page} ({count})" for page, count in left.items())
+    return text.replace(ALL_RAN, f"The code blocks were run when the book was built, and their outputs are shown "
+                        f"below them. {sum(left.values())} blocks need a GPU or the simulator and were not run: "
+                        f"{where}.")
+
+
 def language(path: Path) -> str:
     """".zh" of README.zh.md, "" of README.md."""
     return Path(path.stem).suffix
@@ -104,7 +119,8 @@ def original(path: Path) -> Path:
 
 def _output(text: str) -> str:
     long = " long" if text.count("\n") > LONG else ""
-    return f"{FENCE}{{code-block}} text\n:class: printed{long}\n\n{text.rstrip()}\n{FENCE}\n"
+    wide = " wide" if max(map(len, text.splitlines()), default=0) > WIDE else ""
+    return f"{FENCE}{{code-block}} text\n:class: printed{long}{wide}\n\n{text.rstrip()}\n{FENCE}\n"
 
 
 def other_tongues(path: Path) -> str:

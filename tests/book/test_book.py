@@ -191,6 +191,55 @@ def test_a_page_runs_in_a_separate_process(lesson, tmp_path):
     assert "ZeroDivisionError" in outputs._run(lesson, tmp_path / "out.json")
 
 
+# ---- the first page, titles, and wide tables
+def test_the_first_page_says_truthfully_which_blocks_ran():
+    text = (ROOT / "book" / "index.md").read_text(encoding="utf-8")
+    gpu, plan = ROOT / "chapters/08_kernels/gpu.md", ROOT / "chapters/04_job_functions/plan.md"
+    assert pages.ALL_RAN in text and pages.index(text, {gpu: ["1", ""], plan: [""]}) == text
+    said = pages.index(text, {gpu: ["1", None, None], plan: [""]})
+    assert "Every code block was run" not in said
+    assert "2 blocks need a GPU or the simulator and were not run: 08_kernels/gpu (2)." in said
+
+
+def test_building_the_book_sets_up_the_simulator():
+    """The recipe goes on without the simulator, and prints that blocks are not run."""
+    recipe = (ROOT / "Makefile").read_text(encoding="utf-8").partition("\nbook:")[2].partition("\n\n")[0]
+    set_up, build = recipe.index("$(CUDA) ||"), recipe.index("-m sphinx")
+    assert set_up < build and "are not run" in recipe[set_up:build]
+
+
+def test_the_first_page_links_every_chinese_page():
+    text = (ROOT / "book" / "index.md").read_text(encoding="utf-8")
+    links = dict(re.findall(r"^- \[(.*)\]\(\.\./(.*)\)$", text, re.M))
+    chinese = [p for p in LESSONS if p.name.endswith(".zh.md")]
+    titles = {p.read_text(encoding="utf-8").splitlines()[0].lstrip("# "): p for p in chinese}
+    assert links == {title: str(p.relative_to(ROOT)) for title, p in titles.items()}
+
+
+def test_titles_of_the_book_differ():
+    """An entry of the contents has the title of its page."""
+    found = [*ENGLISH, *(ROOT / "book").glob("*.md"), *(ROOT / "book/reference").glob("*.md"),
+             *(ROOT / "docs").glob("*.md"), *(ROOT / "chapters").glob("*.md")]
+    titles = [re.search(r"^# (.*)", p.read_text(encoding="utf-8"), re.M)[1] for p in found]
+    assert len(titles) > 60 and not [t for t in titles if titles.count(t) > 1]
+
+
+def test_a_plan_fits_into_a_window_of_1280_pixels(capsys):
+    """At 1280 pixels the theme gives text 46 em and a margin of 3 em. A letter of a monospaced font takes 0.602 em."""
+    block = next(b for b in blocks((ROOT / "chapters/04_job_functions/plan.md").read_text("utf-8"))
+                 if b.language == "python")
+    exec(compile(block.text, "plan.md", "exec", dont_inherit=True), {})
+    plan = capsys.readouterr().out
+    table = [line for line in plan.splitlines() if re.match(r"step |\s*\d+  ", line)]
+    css = (ROOT / "book/widgets/book.css").read_text(encoding="utf-8")
+    size = float(re.search(r"\.printed\.wide pre \{ font-size: ([\d.]+)rem", css)[1])
+    assert "(min-width: 63em) { .printed.wide { margin-right: -3em; } }" in css
+    room = (46 + 3 - 2 * 0.875) * 16 - 3                         # without the padding and the green bar
+    assert len(table) > 5 and pages.WIDE < max(map(len, table)) <= room / (0.602 * 16 * size)
+    assert pages.WIDE <= (46 - 2 * 0.875) * 16 / (0.602 * 13)    # the ordinary size of code is 13 pixels
+    assert ":class: printed wide" in pages._output(plan) and "wide" not in pages._output("a\n" * 9)
+
+
 # ---- the whole
 @pytest.mark.slow
 @pytest.mark.skipif(not importlib.util.find_spec("sphinx"),

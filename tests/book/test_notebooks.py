@@ -64,6 +64,17 @@ def test_cells_are_the_blocks_of_a_lesson_in_order(path):
     assert not lost, "the text is all there"
 
 
+@pytest.mark.parametrize("path", pages.LESSONS, ids=lambda p: f"{p.parent.name}/{p.name}")
+def test_a_title_is_a_heading_of_its_own(path):
+    """The link to the other language is a paragraph above the title, so that Markdown reads the title as one."""
+    first = notebooks.of_page(path, [None] * len(python(path)))["cells"][0]
+    title, = re.findall(r"^# .*", path.read_text(encoding="utf-8"), re.M)[:1]
+    above, found, _ = f"\n{first['source']}".partition(f"\n{title}\n")
+    links = re.fullmatch(r"\n\[(中文|English)\]\([\w.]+\)\n", above)
+    assert found and first["cell_type"] == "markdown"
+    assert bool(links) == bool(pages.other_tongues(path)) and (links or not above.strip())
+
+
 @given(st.lists(st.tuples(TEXT, WORDS, CODE), max_size=6), st.booleans())
 def test_any_page_is_a_notebook(tmp_path_factory, pieces, ran):
     path = tmp_path_factory.mktemp("lessons") / "01_one" / "README.md"

@@ -1,6 +1,7 @@
 """The reference: every public name is on exactly one page with a description and an example that runs."""
 import re
 import sys
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from reference_examples import differences, wrong
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "book"))
 import defaults  # noqa: E402
+import docstrings  # noqa: E402
 import entries  # noqa: E402
 import names  # noqa: E402
 import records  # noqa: E402
@@ -140,6 +142,44 @@ def test_compound_functions_have_no_record():
 def test_an_alias_links_the_original():
     assert entries.entry("absolute").original == "abs" and entries.entry("Tensor.exp").original == "exp"
     assert not entries.entry("abs").original
+
+
+@pytest.mark.parametrize("name, some", [
+    ("nn.Module", "parameters named_parameters state_dict load_state_dict train eval to zero_grad apply"),
+    ("nn.Graph", "build add_optimizer state_dict report explain memory draw")])
+def test_classes_show_their_methods(name, some):
+    """Every method is shown, with its signature and without `self`. The class's text names other attributes."""
+    shown = {m.name: m for m in docstrings.methods(name)}
+    cls = names.value(name)
+    there = {n for n in dir(cls) if n[0] != "_" and (callable(getattr(cls, n)) or isinstance(
+        getattr(cls, n), property)) and not isinstance(getattr(cls, n), type)}
+    assert {*some.split()} <= {*shown} <= there
+    attributes = entries.entry(name).text.partition("Attributes:")[2]
+    assert not [n for n in there - {*shown} if not re.search(rf"\b{n}\b", attributes)]
+    assert all(m.text.strip() and "self" not in m.signature for m in shown.values())
+
+
+def test_methods_of_a_base_class_are_shown_there():
+    assert {m.name for m in docstrings.methods("nn.Linear")} & {"parameters", "train", "state_dict"} == set()
+    assert docstrings.methods("abs") == [] and not [m for m in docstrings.methods("Tensor") if m.name in dir(
+        flow.Tensor) and f"Tensor.{m.name}" in names.places()]
+
+
+def test_indented_code_with_blank_lines_is_one_block():
+    text = "First.\n\n    class A:\n        x = 1\n\n        y = 2\n\n    a = A()\n\nLast."
+    assert docstrings.blocks(text) == ["First.", "    class A:\n        x = 1\n\n        y = 2\n\n    a = A()", "Last."]
+
+
+def test_code_of_a_docstring_is_python():
+    """No name has two blocks of code in a row, and the examples of Module and Graph are Python."""
+    for name in names.places():
+        blocks = docstrings.blocks(entries.entry(name).text)
+        indented = [b.startswith(" ") for b in blocks]
+        assert not [1 for a, b in zip(indented, indented[1:]) if a and b], name
+    for name in ("nn.Module", "nn.Graph"):
+        code, = [b for b in docstrings.blocks(entries.entry(name).text) if b.startswith(" ")]
+        assert docstrings.is_python(textwrap.dedent(code)) and "class " in code and code.count("def ") == 2
+    assert not docstrings.is_python("a  b  c\n1  2  3") and not docstrings.is_python("")
 
 
 def test_a_signature_reads_as_it_is_written():
