@@ -117,6 +117,31 @@ print(np.allclose(yours, 2 * (a @ b), atol=1e-4), np.allclose(own, a @ b, atol=1
     assert done.stdout.split("\n")[0] == "True True yours: 8.11_a_tiled_product, 8.8_a_sum_of_rows", done
 
 
+@in_simulator
+def test_the_milestone_runs_right_kernels_in_cuda(tmp_path):
+    """The milestone starts without FLOWEDU_CUDA. It compares the probabilities with those of the CPU."""
+    code = """
+import flowedu
+import numpy as np
+from flowedu_course import course
+from flowedu_course.exercises import load
+milestone = load(course.HOME / "chapters/08_kernels/milestone.py")
+draw = np.random.default_rng(0).standard_normal
+parts = [draw(n).astype(np.float32) for n in ((784, 64), 64, (64, 10), 10)]
+print(milestone.in_cuda(parts, draw((3, 784)).astype(np.float32) / 28))
+"""
+    said = {}
+    for name, factor in (("right", "= sum;"), ("wrong", "= 2 * sum;")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / PRODUCT.file).write_text(kernels.answer(PRODUCT).replace("= sum;", factor), "utf-8")
+        (tmp_path / name / SOFTMAX.file).write_text(kernels.answer(SOFTMAX), encoding="utf-8")
+        there = {k: v for k, v in os.environ.items() if k != "FLOWEDU_CUDA"}
+        said[name] = subprocess.run([sys.executable, "-c", code], capture_output=True, encoding="utf-8",
+                                    env={**there, "FLOWEDU_HOLES": str(tmp_path / name)}).stdout
+    assert "3 digits through 8.9 softmax of rows, 8.11 a tiled product: the same" in said["right"]
+    assert said["right"].endswith("True\n") and said["wrong"].endswith("OTHER probabilities\nFalse\n")
+
+
 def demo(folder, *options, **environment):
     there = {**os.environ, "FLOWEDU_NUM_THREADS": "1", "PYTHONPATH": str(Path(flow.__file__).parents[1]),
              **environment}

@@ -113,6 +113,15 @@ def test_only_the_milestones_answers_are_used(tmp_path):
     assert done.stdout.split() == ["0", "8"], done.stderr
 
 
+def test_a_milestone_uses_the_other_right_kernels_of_its_chapter(tmp_path):
+    """Milestone 8 runs 8.9 and 8.11 if they are right. Other milestones run no kernels."""
+    runner = Runner(course.HOME, tmp_path / "work")
+    for id in ("1.1", "8.9", "8.11"):
+        runner.progress.row(id)["state"] = "right"
+    used = {c.number: milestone._used(runner, c.milestone) for c in WITH}
+    assert used == {c.number: [*c.milestone.needs, *(["8.9", "8.11"] if c.number == 8 else [])] for c in WITH}
+
+
 def test_a_chapter_without_a_milestone(tmp_path, capsys):
     assert (main(["milestone", "99", "--work", str(tmp_path)]) == 2
             and "no milestone" in capsys.readouterr().err)
