@@ -276,7 +276,9 @@ def find(id: str, home: Path | None = None) -> Hole:
     for h in there:
         if id in (h.id, h.functions[0]):
             return h
-    raise ArgumentError(f"there is no exercise {id}", expected=", ".join(h.id for h in there), got=id,
+    chapter = id.partition(".")[0]
+    expected = ", ".join(h.id for h in there if h.id.partition(".")[0] == chapter) or "a number such as 4.3"
+    raise ArgumentError(f"there is no exercise {id}", expected=expected, got=id,
                         fix="`make list` lists them")
 
 

@@ -100,8 +100,7 @@ def _failed(hole, error: BaseException, file: Path) -> Verdict:
     if not turn:
         return Verdict("wrong", lines=error_lines(error, file), trace=_trace(error))
     if which != hole.id and is_begun(file):           # a stub of a student's tree raised it
-        return Verdict("wrong", lines=[f"  do {which} first: this law calls its function, which is "
-                                       f"still open"])
+        return Verdict("wrong", lines=[f"  do {which}{laws.BLOCKED}"])
     return Verdict("open")
 
 

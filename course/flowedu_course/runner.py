@@ -138,6 +138,8 @@ class Runner:
             lines += [tr("  h: hint")] * (keys and bool(texts))
         else:
             taken = row["hints"]
+            if before and verdict.is_blocked:      # `before` says the same, and a hint would not help
+                texts, keys = [], False
             lines = [self._headline(hole, tr(verdict.title)), *texts[:8 - len(before)], *before,
                      tr("  why   {page}", page=page(hole)),
                      *[tr("  h: hint {next} of {many}", next=min(taken + 1, len(hole.hints)),

@@ -4,14 +4,16 @@ and DEBUG.
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from flowedu import swap
+from flowedu.errors import ArgumentError
 from flowedu_course import course
 from flowedu_course.handout import stub
 from flowedu_course.judge import judged
-from flowedu_course.laws import Verdict, law
+from flowedu_course.laws import BLOCKED, Verdict, law
 from flowedu_course.runner import Runner, main
 from flowedu_course.source import names_at_hand
 
@@ -172,3 +174,22 @@ def test_running_answers_are_found_by_whole_names_only(tmp_path, monkeypatch):
     assert swap.whose("ace") == "ace: the library's" and swap.whose() == "yours: 4.3_place"
     monkeypatch.setattr(swap, "RUNNING", {})
     assert swap.whose() == "all of it the library's"
+
+
+def test_an_exercise_that_needs_another_one_is_reported_once(runner, monkeypatch):
+    """The verdict names the missing exercise in one line and offers no hint, which would not help."""
+    hole, verdict = course.find("5.3"), Verdict("wrong", lines=[f"  do 4.3{BLOCKED}"])
+    monkeypatch.setattr(runner, "unmet", lambda hole: ["4.3"])
+    lines = runner.format_verdict(hole, verdict, Path("5.3.py"))
+    assert [t for t in lines if "4.3" in t] == [lines[1]] and lines[1].startswith("  do first    4.3: ")
+    assert not [t for t in lines if "hint" in t]
+    monkeypatch.setattr(runner, "unmet", lambda hole: [])
+    lines = runner.format_verdict(hole, verdict, Path("5.3.py"))
+    assert lines[1] == f"  do 4.3{BLOCKED}" and "hint 1" in lines[-1]
+
+
+@pytest.mark.parametrize("id, expected", [("4.99", "4.1, 4.2, "), ("foo", "a number such as 4.3"), ("9", "a number")])
+def test_an_unknown_exercise_is_answered_in_a_line(id, expected):
+    with pytest.raises(ArgumentError) as caught:
+        course.find(id)
+    assert expected in str(caught.value) and max(map(len, str(caught.value).splitlines())) < 100

@@ -97,6 +97,9 @@ def law(name: str) -> Law:
     module, _, one = name.partition(".")
     return getattr(importlib.import_module(f"flowedu_course.laws.{module}"), one)
 
+# The end of the line of a verdict that is_blocked.
+BLOCKED = " first: this law calls its function, which is still open"
+
 
 @dataclass
 class Verdict:
@@ -126,6 +129,11 @@ class Verdict:
     output: str = ""
     of: int = 0
     trace: str = ""
+
+    @property
+    def is_blocked(self) -> bool:
+        """True if a law called the function of another exercise, which is open."""
+        return bool(self.lines) and self.lines[0].endswith(BLOCKED)
 
     @classmethod
     def read(cls, file: Path) -> Verdict:
