@@ -91,7 +91,7 @@ def has_kernel(op) -> bool:
     return op.cpu not in (None, "elementwise", "cast") and op.view is None and not refuses(op)
 
 
-def drawn_again(op, example, half, monkeypatch, run: int):
+def run_in_slices(op, example, half, monkeypatch, run: int):
     """Return the results of a call in a plan with the smallest possible slices, and of float32."""
     monkeypatch.setattr(slices, "ROOM", 1)
     monkeypatch.setattr(slices, "RUN", run)
@@ -109,7 +109,7 @@ def drawn_again(op, example, half, monkeypatch, run: int):
 @pytest.mark.parametrize("case", [(op, e) for op, e in CASES if has_kernel(op)], ids=label)
 def test_every_op_can_be_sliced_along_its_axes(case, run, monkeypatch):
     op, example = case
-    for got, want in zip(*drawn_again(op, example, flow.bfloat16, monkeypatch, run), strict=True):
+    for got, want in zip(*run_in_slices(op, example, flow.bfloat16, monkeypatch, run), strict=True):
         want = bits(want.to(got.dtype))
         np.testing.assert_allclose(bits(got), want, rtol=1.01 * EPSILON[flow.bfloat16],
                                    atol=1e-5 * np.abs(want[np.isfinite(want)]).max(initial=1))

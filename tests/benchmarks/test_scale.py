@@ -49,14 +49,14 @@ def test_fit_returns_none_for_few_sizes_or_zeros(fits):
 
 
 # ---- rows
-def made_up(program, measure, sizes=(1, 10, 100, 1000, 10000)):
+def make_sweep(program, measure, sizes=(1, 10, 100, 1000, 10000)):
     return program("scale_rows").Sweep("made up", "n", sizes, measure, {"square": 2}, rounds=2)
 
 
 def test_each_quantity_of_a_row_has_a_verdict(program):
     scale = program("scale")
-    row = made_up(program, lambda n: {"step": 1e-6 * (5 + n), "square": 1e-12 * n * n, "bad": 1e-12 * n * n,
-                                      "memory": 7 + n * n})
+    row = make_sweep(program, lambda n: {"step": 1e-6 * (5 + n), "square": 1e-12 * n * n,
+                                         "bad": 1e-12 * n * n, "memory": 7 + n * n})
     sizes, found, why = scale.measure(row, False, 1e9, 1 << 60, BAR)
     assert sizes == [*row.sizes] and why == ""
     curves = {c["quantity"]: c for c in scale.curves(row, sizes, found)}
@@ -69,7 +69,7 @@ def test_each_quantity_of_a_row_has_a_verdict(program):
 
 def test_the_fastest_of_several_rounds_counts(program):
     scale, calls = program("scale"), iter(range(100, 0, -1))
-    row = made_up(program, lambda n: {"step": next(calls)}, (1, 2))
+    row = make_sweep(program, lambda n: {"step": next(calls)}, (1, 2))
     assert scale.measure(row, False, 1e9, 1 << 60, BAR) == ([1, 2], [{"step": 97}, {"step": 96}], "")
     assert scale.measure(row, False, 1e9, 0, BAR) == ([], [], "no size is that small")
 
@@ -81,14 +81,14 @@ def test_a_worse_measurement_is_repeated(program):
     def disturbed(n):
         calls.append(n)
         return {"step": 1e-6 * n * (30 if n == 10000 and calls.count(n) < 4 else 1)}
-    row = made_up(program, disturbed)
+    row = make_sweep(program, disturbed)
     sizes, found, _ = scale.measure(row, False, 1e9, 1 << 60, BAR)
     assert calls.count(10000) == 4 and not scale.curves(row, sizes, found)[0]["worse"]
 
 
 def test_slow_and_failing_programs_are_left_out_and_reported(program):
     scale = program("scale")
-    slow = made_up(program, lambda n: {"step": float(n)})
+    slow = make_sweep(program, lambda n: {"step": float(n)})
     assert scale.measure(slow, False, 200, 1 << 60, BAR) == (
         [1, 10, 100], [{"step": 1.0}, {"step": 10.0}, {"step": 100.0}], "not 1,000: more than 200 s")
 
@@ -96,7 +96,7 @@ def test_slow_and_failing_programs_are_left_out_and_reported(program):
         if n == 100:
             raise RecursionError("too deep")
         return {"step": float(n)}
-    sizes, found, why = scale.measure(made_up(program, deep), False, 1e9, 1 << 60, BAR)
+    sizes, found, why = scale.measure(make_sweep(program, deep), False, 1e9, 1 << 60, BAR)
     assert sizes == [1, 10] and len(found) == 2 and why == "FAILS at 100: RecursionError: too deep"
 
 

@@ -19,7 +19,7 @@ FLAGS = """--headless --no-sandbox --disable-gpu --disable-quic --disable-dev-sh
            --window-size=1100,900 --remote-debugging-pipe""".split()
 
 
-def found() -> str:
+def find_browser() -> str:
     return next((p for p in map(shutil.which, NAMES) if p), "")
 
 
@@ -42,7 +42,7 @@ class Browser:
         ends = [fcntl.fcntl(fd, fcntl.F_DUPFD, 10) for fd in (theirs_in, theirs_out)]
         rules = "--host-resolver-rules=MAP * ~NOTFOUND"
         self.process = subprocess.Popen(                        # the browser reads from 3 and writes to 4
-            [found(), *FLAGS, rules, f"--user-data-dir={self.folder}", "about:blank"], pass_fds=(3, 4),
+            [find_browser(), *FLAGS, rules, f"--user-data-dir={self.folder}", "about:blank"], pass_fds=(3, 4),
             preexec_fn=lambda: [os.dup2(fd, n) for n, fd in enumerate(ends, 3)], stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL, start_new_session=True)
         for fd in (theirs_in, theirs_out, *ends):

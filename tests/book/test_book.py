@@ -20,7 +20,7 @@ from flowedu_course import course
 from flowedu_course.blocks import blocks, unbroken
 from flowedu_course.language import tr
 
-from .browser import Browser, found
+from .browser import Browser, find_browser
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "book"))
@@ -276,7 +276,7 @@ def test_the_book_is_complete_and_self_contained(tmp_path):
                             / "public_names.txt").read_text("utf-8").split() if f"flowedu.{n}" not in listed]
     copied = {p.name for p in (tmp_path / "html").rglob("*")}
     assert not copied & {"solutions.py", "stubs", "wrong"} and (tmp_path / "html" / "index.html").exists()
-    if found():
+    if find_browser():
         searched(tmp_path)
 
 

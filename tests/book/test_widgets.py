@@ -11,14 +11,15 @@ import pytest
 
 import flowedu as flow
 
-from .browser import Browser, found, read_integers
+from .browser import Browser, find_browser, read_integers
 
 ROOT = Path(__file__).parents[2]
 WIDGETS = ROOT / "book" / "widgets"
 sys.path.insert(0, str(ROOT / "book"))
 import tables  # noqa: E402
 
-pytestmark = pytest.mark.skipif(not found(), reason="there is no chromium here: apt-get install chromium")
+pytestmark = pytest.mark.skipif(not find_browser(),
+                                reason="there is no chromium here: apt-get install chromium")
 
 
 @pytest.fixture(scope="module")

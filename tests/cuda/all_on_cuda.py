@@ -13,14 +13,14 @@ MAKERS = ("tensor", "from_numpy", "ones", "zeros", "arange", "full", "randn", "r
           "linspace", "randint")
 
 
-def moved(t):
+def move_to_cuda(t):
     plain = isinstance(t, Tensor) and t.is_eager and t.global_layout is None
     return t.detach().cuda().requires_grad_(t.requires_grad) if plain and not t._device else t
 
 
 def maker(f):
-    return lambda *args, **options: moved(f(*args, **options)) if "device" not in options else f(*args,
-                                                                                                 **options)
+    return lambda *args, **options: move_to_cuda(f(*args, **options)) if "device" not in options else f(*args,
+                                                                                                        **options)
 
 
 def born_there(init, cls):
@@ -47,6 +47,6 @@ def everything_on_cuda(modules):
         for module in modules:
             for name, value in vars(module).items():
                 if isinstance(value, Tensor):
-                    patch.setattr(module, name, moved(value))
+                    patch.setattr(module, name, move_to_cuda(value))
         patch.setattr(Tensor, "numpy", copy_from_device(Tensor.numpy))
         yield

@@ -50,7 +50,7 @@ def planted(k):
     return "\n".join(lines), lines[k - 1]
 
 
-def shown(text):
+def parse_messages(text):
     """Return [(line number, its text, the marker line below it)] from g++'s messages about kernel.cu."""
     return [(int(n), words, marks) for n, words, marks in
             re.findall(r"^kernel\.cu:\d+:\d+: (?:fatal )?error: .*\n *(\d+) \| (.*)\n +\| (.*)$", text, re.M)]
@@ -71,7 +71,7 @@ def test_the_line_is_the_users_and_the_mark_is_under_the_fault(k):
     source, line = planted(k)
     e = fails(source)
     assert WRONG in e.problem and e.at == f"kernel.cu:{k}: {line.strip()}"
-    number, words, marks = shown(e.got)[0]
+    number, words, marks = parse_messages(e.got)[0]
     assert (number, words) == (k, line)
     assert line[marks.index("^"):].startswith(WRONG), e
     assert e.got.startswith("kernel.cu"), e              # nothing precedes the location
@@ -88,7 +88,7 @@ def test_every_fault_of_a_source_is_shown():
                  f'#line 1 "flowedu.h"\ntypedef float T;\n#line 1 "kernel.cu"\n{source}'):
         with pytest.raises(compiler.CompileError) as e:
             compiler.compiled(text)
-        found = shown(str(e.value))
+        found = parse_messages(str(e.value))
         assert [n for n, *_ in found] == [*PLANTS], e.value
         for k, words, marks in found:
             assert (words == source.split("\n")[k - 1]
@@ -108,7 +108,7 @@ def test_faults_of_other_kinds(before, after, k):
     e = fails(source)
     assert e.at.startswith(f"kernel.cu:{k}: "), e
     lines = source.split("\n")
-    for number, words, _ in shown(e.got):
+    for number, words, _ in parse_messages(e.got):
         assert words == lines[number - 1], e
 
 

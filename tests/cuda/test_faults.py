@@ -172,7 +172,7 @@ MENDED = {
 }
 
 
-def given(arguments):
+def make_arguments(arguments):
     if arguments != "fresh":
         return arguments
     from pycuda import gpuarray
@@ -183,7 +183,7 @@ def given(arguments):
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_fault_is_reported(name):
     source, grid, block, arguments, words, said = FAULTS[name]
-    e = faulty(source, "k", grid, block, *given(arguments))
+    e = faulty(source, "k", grid, block, *make_arguments(arguments))
     for what, value in said.items():
         assert getattr(e, what) == value, e
     assert e.kernel == "k" and e.problem.startswith("k: thread (")
@@ -197,7 +197,7 @@ def run_mended(name):
     source, grid, block, arguments, *_ = FAULTS[name]
     wrong, right = MENDED[name]
     assert wrong in source, name
-    flow.cuda.kernel(source.replace(wrong, right, 1))("k", grid, block)(*given(arguments))
+    flow.cuda.kernel(source.replace(wrong, right, 1))("k", grid, block)(*make_arguments(arguments))
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -42,7 +42,7 @@ def lay(kind, at):
                      tuple(map(of_text, at.sbp)))
 
 
-def laid(kind, at, parts, shape, dtype):
+def place_parts(kind, at, parts, shape, dtype):
     there = {d: flow.tensor(p, device="cpu" if kind == "cpu" else f"cuda:{d}")
              for d, p in zip(at.devices, parts)}
     return assemble(Spec(shape, as_dtype(dtype)), lay(kind, at), there)
@@ -72,7 +72,7 @@ def test_boxing_matches_the_cpu(pair, kinds, dtype, seed):
     """
     shape, src, dst = pair
     given = scatter(draw_integers(shape, dtype, seed), src, np.random.default_rng(seed))
-    x, y = laid(kinds[0], src, given, shape, dtype), laid("cpu", src, given, shape, dtype)
+    x, y = place_parts(kinds[0], src, given, shape, dtype), place_parts("cpu", src, given, shape, dtype)
     want, got = (t.to_global(lay(kind, dst).placement, lay(kind, dst).sbp)
                  for t, kind in ((y, "cpu"), (x, kinds[1])))
     assert (on_their_devices(x) and on_their_devices(got) and got.placement.type == kinds[1]
@@ -92,7 +92,7 @@ def test_gradients_of_boxing(pair, home):
     shape, src, dst = pair
     given, found = scatter(draw_integers(shape, np.float32), src, np.random.default_rng(0)), {}
     for kind in ("cpu", "cuda"):
-        x = laid(kind, src, given, shape, np.float32).requires_grad_()
+        x = place_parts(kind, src, given, shape, np.float32).requires_grad_()
         to = lay("cpu" if home else kind, dst)
         y = x.to_global(to.placement, to.sbp)
         (y * 3).sum().backward()
@@ -143,7 +143,7 @@ def test_ops_match_the_cpu(case):
 
 
 # user-level operations
-def given_to(x, sbp=None, ranks=(0, 1)):
+def make_global_tensor(x, sbp=None, ranks=(0, 1)):
     return flow.tensor(x, placement=cuda(*ranks), sbp=sbp or split(0))
 
 
@@ -171,7 +171,7 @@ def test_to_and_from_local():
         assert on_their_devices(y) and y.tolist() == x.tolist() * 2
         (y * flow.tensor([[1.0], [2], [3], [4]], placement=cuda(0, 1), sbp=B)).sum().backward()
         assert x.grad.device == x.device and x.grad.tolist() == [[4] * 3, [6] * 3]
-    y = given_to(np.arange(6.0))
+    y = make_global_tensor(np.arange(6.0))
     for rank in (0, 1):
         part = y.to_local(rank=rank)
         assert (part.device == flow.device("cuda", rank) and part.tolist() == [3 * rank, 3 * rank + 1,
@@ -204,7 +204,7 @@ def test_device_transfers_keep_the_ranks():
 
 def test_local_constants_are_refused_and_numbers_join():
     for ranks in ((0, 1), (1,)):
-        x = given_to(np.ones((2, 3)), ranks=ranks, sbp=B if len(ranks) == 1 else split(0))
+        x = make_global_tensor(np.ones((2, 3)), ranks=ranks, sbp=B if len(ranks) == 1 else split(0))
         for device in ("cpu", "cuda:0", "cuda:1"):
             for other in (flow.arange(3, device=device), flow.full((), 2.0, device=device)):
                 with pytest.raises(ArgumentError, match="inconsistent attributes"):
@@ -214,19 +214,20 @@ def test_local_constants_are_refused_and_numbers_join():
 
 
 def test_writing_in_place():
-    x = given_to(np.zeros((4, 3)))
+    x = make_global_tensor(np.zeros((4, 3)))
     x[1:3] = 5
     x.add_(1)
     x.copy_(x * 2)
     x += flow.ones(4, 3, placement=cuda(0, 1), sbp=B)
     assert on_their_devices(x) and x[:, 0].tolist() == [3, 13, 13, 3]
-    w = given_to(np.ones(4)).requires_grad_()
+    w = make_global_tensor(np.ones(4)).requires_grad_()
     y = w * 2
     y[:2] = 0
     (y * y).sum().backward()
     assert w.grad.tolist() == [0, 0, 8, 8]
     for ranks in ((0, 1), (1,)):
-        z, one = given_to(np.zeros(4), ranks=(0, 1)), given_to(np.ones(4), ranks=ranks, sbp=B)
+        z, one = (make_global_tensor(np.zeros(4), ranks=(0, 1)),
+                  make_global_tensor(np.ones(4), ranks=ranks, sbp=B))
         z.data = one
         assert (z.tolist() == z.numpy().tolist() == [1] * 4 and on_their_devices(z)
                 and (z + z).tolist() == [2] * 4)
@@ -299,7 +300,7 @@ def test_missing_devices_are_reported():
         flow.ones(4, placement=cuda(0, 7), sbp=B)
     with pytest.raises(DeviceError, match="rank 4"):
         flow.ones(4).to_global(cuda(*range(5)), B)
-    x = given_to(np.ones(4))
+    x = make_global_tensor(np.ones(4))
     with pytest.raises(DeviceError, match="rank 4"):
         x.to_global(placement=cuda(0, 4))
     with pytest.raises(ArgumentError, match="same placement"):
@@ -312,7 +313,8 @@ def test_missing_devices_are_reported():
 
 
 def test_an_index_outside_of_a_table_that_is_split():
-    table, words = given_to(np.arange(10.0).reshape(5, 2)), lambda *at: given_to(np.array(at), sbp=B)
+    table, words = (make_global_tensor(np.arange(10.0).reshape(5, 2)),
+                    lambda *at: make_global_tensor(np.array(at), sbp=B))
     assert flow.nn.functional.embedding(words(0, 4), table).tolist() == [[0, 1], [8, 9]]
     for bad in (5, 7, -1):
         y = flow.nn.functional.embedding(words(0, bad), table)

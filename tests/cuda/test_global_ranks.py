@@ -15,7 +15,7 @@ B, P, split = flow.sbp.broadcast, flow.sbp.partial_sum, flow.sbp.split
 DTYPES = [flow.float32, flow.int64, flow.float16, flow.bfloat16]
 
 
-def mine(rank, device, dtype=flow.float32):
+def make_rank_tensor(rank, device, dtype=flow.float32):
     return (flow.arange(6, device=device).reshape(2, 3) % 5 + rank).to(dtype)
 
 
@@ -27,9 +27,10 @@ def collectives(k, dtype):
     """Compare every collective on GPU tensors with the same one on CPU tensors."""
     r = flow.env.get_rank()
     device = f"cuda:{r % flow.cuda.device_count()}"
-    every = [mine(i, "cpu", dtype) for i in range(k)]
+    every = [make_rank_tensor(i, "cpu", dtype) for i in range(k)]
     total = sum((x.float() for x in every[1:]), start=every[0].float()).to(dtype)
-    own, room = lambda: mine(r, device, dtype), lambda: flow.empty(2, 3, dtype=dtype, device=device)
+    own, room = (lambda: make_rank_tensor(r, device, dtype),
+                 lambda: flow.empty(2, 3, dtype=dtype, device=device))
     x = own()
     assert comm.all_reduce(x) is x and x.device == flow.device(device) and x._version == 1
     assert_same_tensor(x, total)

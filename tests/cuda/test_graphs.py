@@ -21,16 +21,16 @@ def s():
     return flow.cuda.Stream()
 
 
-def kept(s, *works):
+def capture_work(s, *works):
     """Capture a graph of this work on stream s."""
     return captured(lambda _: [w() for w in works], s)
 
 
 def test_copies_and_fills_are_kept_in_order(s):
     driver, x, y = machine().driver, flow.zeros(4).cuda(), flow.zeros(4).cuda()
-    g = kept(s, lambda: driver.memset_d32_async(x.address, 7, 4, s.handle),
-             lambda: driver.memcpy_dtod_async(y.address, x.address, 16, s.handle),
-             lambda: driver.memset_d32_async(x.address, 0, 2, s.handle))
+    g = capture_work(s, lambda: driver.memset_d32_async(x.address, 7, 4, s.handle),
+                     lambda: driver.memcpy_dtod_async(y.address, x.address, 16, s.handle),
+                     lambda: driver.memset_d32_async(x.address, 0, 2, s.handle))
     assert g.nodes == 3 and x.tolist() == y.tolist() == [0] * 4
     for _ in range(2):
         g.launch(s)

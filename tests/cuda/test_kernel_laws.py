@@ -23,7 +23,7 @@ from laws.calls import (
     strided,
 )
 from laws.draws import EXACT, KINDS, assert_equal_or_rounded, meaning, most_terms, supported_call_inputs
-from laws.test_updates import GROUPS, LAYOUTS, group_of, laid_out
+from laws.test_updates import GROUPS, LAYOUTS, copy_with_layout, group_of
 
 CALLS = cases(lambda op: op.ref is not None and not op.mutates and (op.cpu or op.name, 0) in TABLE)
 EXAMPLES = settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
@@ -89,7 +89,7 @@ def test_optimizers(name, data):
     layouts = data.draw(st.lists(st.sampled_from(LAYOUTS), min_size=1, max_size=7))
     attrs = op.complete({"scale": data.draw(st.sampled_from([1.0, 0.125])), **factors})
     want = reference(op, [a.copy() for a in arrays], attrs)
-    mine = [laid_out(a, layouts[i % len(layouts)]) for i, a in enumerate(arrays)]
+    mine = [copy_with_layout(a, layouts[i % len(layouts)]) for i, a in enumerate(arrays)]
     for got, w in zip(launched(op, mine, attrs), want, strict=True):
         assert_equal_up_to_rounding(got, w, w.dtype, scale=10.0)
 

@@ -26,7 +26,7 @@ F = flow.nn.functional
 many = settings(max_examples=3 * settings().max_examples)
 
 
-def there(x):
+def to_cuda(x):
     return x.cuda()
 
 
@@ -59,9 +59,9 @@ def test_every_op_in_a_plan(case):
     if op.name in NO_KERNEL:
         with pytest.raises(UnsupportedError,
                            match=rf"{op.name}(.|\n)*there is no CUDA kernel(.|\n)*test_plans.py"):
-            g(*map(there, xs))
+            g(*map(to_cuda, xs))
         return
-    for y, w in zip(g(*map(there, xs)), want, strict=True):
+    for y, w in zip(g(*map(to_cuda, xs)), want, strict=True):
         assert y.is_cuda
         assert_equal_up_to_rounding(y.cpu().numpy(), w.numpy(), np.float32)
     executor(g)
@@ -76,11 +76,11 @@ def test_random_programs(program):
     steps, seed = program
     here = [flow.tensor(a) for a in start(seed)]
     with np.errstate(all="ignore"):
-        want, steps = take(steps, [*map(there, here)], careful=True)
+        want, steps = take(steps, [*map(to_cuda, here)], careful=True)
         if not want:
             return
         g = make_graph(lambda self, *values: tuple(take(steps, values)[0]), config={"disable_pass": "fuse"})
-        got = g(*map(there, here))
+        got = g(*map(to_cuda, here))
         on_cpu = make_graph(lambda self, *values: tuple(take(steps, values)[0]))(*here)
         for a, b, c in zip(*map(as_list, (got, tuple(want), on_cpu)), strict=True):
             tolerance = {"float16": 2e-3, "bfloat16": 2e-2}.get(b.dtype.name, 1e-4)
@@ -97,7 +97,7 @@ def test_models(name):
     want = nets.collect_tensors(model(*xs))
     g = make_graph(lambda self, *xs: self.model(*xs), model=on_cuda)
     for _ in range(2):
-        for y, w in zip(nets.collect_tensors(g(*map(there, xs))), want, strict=True):
+        for y, w in zip(nets.collect_tensors(g(*map(to_cuda, xs))), want, strict=True):
             assert_near_cpu_result(y, w)
 
 
@@ -106,7 +106,7 @@ def followed(make, optimizer, x, y, loss=None, steps=4, scheduler=None, **option
     here, far = twins(make)
     far = far.cuda()
     losses, graphs = [], []
-    for model, bring in ((here, lambda t: t), (far, there)):
+    for model, bring in ((here, lambda t: t), (far, to_cuda)):
         o = optimizer(model.parameters())
         entry = o if scheduler is None else (o, scheduler(o))
         g = make_graph(train_step, entry, model=model, loss=loss or nn.CrossEntropyLoss(), **options)
@@ -146,7 +146,7 @@ def test_larger_models_train(name):
         value.backward()
         return value
 
-    for model, bring in ((here, lambda t: t), (far.cuda(), there)):
+    for model, bring in ((here, lambda t: t), (far.cuda(), to_cuda)):
         g = make_graph(step, flow.optim.SGD(model.parameters(), lr=0.02, momentum=0.9), model=model)
         losses.append([g(bring(x), bring(y)).item() for _ in range(3)])
     np.testing.assert_allclose(losses[1], losses[0], rtol=1e-4, atol=1e-5)
@@ -196,7 +196,7 @@ def test_inputs_and_outputs_of_a_plan():
     g = make_graph(lambda self, x, more: self.part(x, more), part=far)
     want = nets.collect_tensors(here(x, {"n": n}))
     for _ in range(2):
-        got = nets.collect_tensors(g(there(x), {"n": there(n)}))
+        got = nets.collect_tensors(g(to_cuda(x), {"n": to_cuda(n)}))
         for a, b in zip(got, want, strict=True):
             assert_near_cpu_result(a, b)
         assert len({t.data_ptr() for t in got}) == len(got)
@@ -209,9 +209,9 @@ def test_non_contiguous_inputs_are_copied():
     g = make_graph(lambda self, x: x * 2)
     x = flow.arange(12.0).reshape(3, 4)
     for y in (x, x.t().contiguous().t(), flow.arange(24.0).reshape(3, 8)[:, ::2]):
-        assert_near_cpu_result(g(there(y) if y is x else y.cuda()), y * 2)
-    assert_near_cpu_result(g(there(x).t().contiguous().t()), x * 2)
-    assert_near_cpu_result(g(flow.cat([there(x), there(x)], 1)[:, 4:]), x * 2)
+        assert_near_cpu_result(g(to_cuda(y) if y is x else y.cuda()), y * 2)
+    assert_near_cpu_result(g(to_cuda(x).t().contiguous().t()), x * 2)
+    assert_near_cpu_result(g(flow.cat([to_cuda(x), to_cuda(x)], 1)[:, 4:]), x * 2)
 
 
 def test_parameters_may_be_moved_to_other_memory():
@@ -250,7 +250,7 @@ def test_buffers_and_free_tensors_that_build_writes():
 
 
 def test_states_round_trip():
-    x, y = map(there, batch())
+    x, y = map(to_cuda, batch())
     model, other = twins(make_mlp)
     first = make_graph(train_step, flow.optim.Adam(model.cuda().parameters(), lr=0.1), model=model,
                        loss=nn.CrossEntropyLoss())
@@ -281,7 +281,7 @@ def test_a_saved_graph_is_loaded(tmp_path):
 
 
 def test_show_and_profile_of_a_graph():
-    x, y = map(there, batch())
+    x, y = map(to_cuda, batch())
     model = make_mlp().cuda()
     g = make_graph(train_step, flow.optim.SGD(model.parameters(), lr=0.1, momentum=0.9), model=model,
                    loss=nn.CrossEntropyLoss())
@@ -295,7 +295,7 @@ def test_show_and_profile_of_a_graph():
 
 def test_a_step_counts_as_a_write():
     """Autograd detects that a graph's step has changed a saved parameter."""
-    x, y = map(there, batch())
+    x, y = map(to_cuda, batch())
     model = make_mlp().cuda()
     g = make_graph(train_step, flow.optim.SGD(model.parameters(), lr=0.1), model=model,
                    loss=nn.CrossEntropyLoss())

@@ -48,7 +48,7 @@ def read_progress(name, terminal):
     return text.decode()
 
 
-def seen(text):
+def visible_lines(text):
     """Return the lines that remain on a screen, where \\r returns to the start of a line and \\x1b[K erases
     it.
     """
@@ -63,7 +63,7 @@ def test_a_terminal_shows_compilations():
     name = uuid.uuid4().hex
     text = read_progress(name, terminal=True)
     assert text.count(f"compiling fill_{name} for the simulator") == 2, text       # once for each variant
-    assert seen(text) == ["done", "done", ""], text
+    assert visible_lines(text) == ["done", "done", ""], text
 
 
 def test_nothing_is_printed_without_a_terminal():

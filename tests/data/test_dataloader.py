@@ -84,10 +84,10 @@ def nothing_stays_behind():
     assert not children()
     zombies = [p for p in processes_of(os.getpid()) if p[1] == "Z"]
     assert not zombies
-    assert not left(os.getpid())
+    assert not list_shared_memory(os.getpid())
 
 
-def left(pid):
+def list_shared_memory(pid):
     """Return the names of shared memory that a loader of this process left."""
     names = os.listdir("/dev/shm") if os.path.isdir("/dev/shm") else ()
     return [n for n in names if n.startswith(f"flowedu-{pid}-")]
@@ -549,7 +549,7 @@ def test_workers_end_with_the_main_process(how, tmp_path):
     limit = time.monotonic() + HANGS
     while any(alive(p) for p in pids) and time.monotonic() < limit:
         time.sleep(0.05)
-    assert not any(alive(p) for p in pids) and not left(process.pid)
+    assert not any(alive(p) for p in pids) and not list_shared_memory(process.pid)
 
 
 def alive(pid):

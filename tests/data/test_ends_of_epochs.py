@@ -91,7 +91,7 @@ PLACES = {
 }
 
 
-def told(call, kind):
+def assert_reported_as_data_error(call, kind):
     """Check that the call raises a DataError, a RuntimeError, with the name of `kind` in its message and the
     error as its cause.
     """
@@ -104,13 +104,13 @@ def told(call, kind):
 @pytest.mark.parametrize("kind", SIGNALS)
 @pytest.mark.parametrize("place", PLACES)
 def test_an_exception_without_workers_does_not_end_the_epoch(place, kind):
-    told(lambda: list(PLACES[place](raiser(kind), 0)), kind)
+    assert_reported_as_data_error(lambda: list(PLACES[place](raiser(kind), 0)), kind)
 
 
 @pytest.mark.parametrize("place", PLACES)
 def test_an_exception_in_a_worker_does_not_end_the_epoch(place):
     for kind in {StopIteration, SIGNALS[len(place) % 3]}:
-        text = told(lambda kind=kind: list(PLACES[place](raiser(kind), 2)), kind)
+        text = assert_reported_as_data_error(lambda kind=kind: list(PLACES[place](raiser(kind), 2)), kind)
         if place != "the beginning of a sampler":                # the sampler runs in the main process
             assert ("worker process" in text and "planted" in text
                     and "raiser" in text), "the worker's traceback"
@@ -119,7 +119,7 @@ def test_an_exception_in_a_worker_does_not_end_the_epoch(place):
 @pytest.mark.parametrize("workers", [0, 2])
 def test_next_on_an_exhausted_iterator(workers):
     """A user function calls next() on an exhausted iterator, as in the original bug report."""
-    told(lambda: list(DataLoader(Items(dry), 2, num_workers=workers)), StopIteration)
+    assert_reported_as_data_error(lambda: list(DataLoader(Items(dry), 2, num_workers=workers)), StopIteration)
 
 
 @pytest.mark.parametrize("workers", [0, 2])
@@ -133,23 +133,23 @@ def test_a_sampler_behind_batches(kind, workers):
 
 @pytest.mark.parametrize("kind", SIGNALS)
 def test_worker_init_fn(kind):
-    assert "worker process" in told(lambda: list(DataLoader(Items(), 2, num_workers=2,
-                                                            worker_init_fn=raiser(kind))), kind)
+    assert "worker process" in assert_reported_as_data_error(
+        lambda: list(DataLoader(Items(), 2, num_workers=2, worker_init_fn=raiser(kind))), kind)
 
 
 def test_user_code_in_the_main_process():
     """pin_memory of a batch's objects, and functions that unpickling calls."""
     loader = DataLoader(Items(), 2, num_workers=1, collate_fn=lambda items: Pinned())
     loader.pin_memory = True                                     # without a GPU, the option has no effect
-    told(lambda: list(loader), StopIteration)
+    assert_reported_as_data_error(lambda: list(loader), StopIteration)
     loader = DataLoader(Items(), 2, num_workers=1, collate_fn=lambda items: Travelling())
-    told(lambda: list(loader), StopIteration)
+    assert_reported_as_data_error(lambda: list(loader), StopIteration)
 
 
 def test_the_other_batches_are_still_returned():
     it = iter(DataLoader(Items(raiser(StopIteration)), 1, num_workers=2))
     assert [next(it).item() for _ in range(3)] == [0, 1, 2]
-    told(lambda: next(it), StopIteration)
+    assert_reported_as_data_error(lambda: next(it), StopIteration)
     assert [x.item() for x in it] == [4, 5]
 
 

@@ -74,7 +74,7 @@ def layouts_of(signature, hierarchy):
     return [layout(s, range(n), hierarchy) for s in signature]
 
 
-def some(items, most, seed):
+def sample_items(items, most, seed):
     """Return at most this many of them."""
     items = list(items)
     return items if len(items) <= most else random.Random(seed).sample(items, most)

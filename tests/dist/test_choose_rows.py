@@ -18,7 +18,7 @@ OPS = flow.ops.REGISTRY
 ROW = (0, 1)
 
 
-def chosen(name, shapes, present, hints=(), row=ROW, **attrs):
+def choose_layouts(name, shapes, present, hints=(), row=ROW, **attrs):
     op = OPS[name]
     specs = [Spec(s, flow.float32) for s in shapes]
     lie = [[layout(s, row) for s in p] for p in present]
@@ -27,7 +27,7 @@ def chosen(name, shapes, present, hints=(), row=ROW, **attrs):
 
 
 def signature(*args, **kwargs):
-    return ",".join(s for s, in chosen(*args, **kwargs).signature)
+    return ",".join(s for s, in choose_layouts(*args, **kwargs).signature)
 
 
 def test_split_data_with_broadcast_weights():
@@ -56,24 +56,24 @@ def test_uneven_splits_must_match():
     elements into (5, 5).
     """
     assert signature("reshape", [(6, 2)], [["S0"]], shape=(12,)) == "S0,S0"
-    c = chosen("reshape", [(5, 2)], [["S0"]], shape=(10,))
+    c = choose_layouts("reshape", [(5, 2)], [["S0"]], shape=(10,))
     assert c.signature == (("B",), ("B",)) and "uneven" in c.explain() and c.bytes == 40
 
 
 def test_hints_decide_or_raise_with_a_reason():
     both = dict(shapes=[(8, 4), (4, 6)], present=[["S0"], ["B"]])
     assert signature("matmul", **both, hints=(None, "S1")) == "B,S1,S1"
-    c = chosen("matmul", **both, hints=(None, "S1"))
+    c = choose_layouts("matmul", **both, hints=(None, "S1"))
     assert c.bytes == 8 * 4 * 4
     assert "-> a=B, b=S(1) -> y=S(1): 128 bytes" in c.explain() and "the hint says b=S(1)" in c.explain()
     with refused(JobBuildAndInferError, "user_op", "matmul", "a=S(0), b=S(1)",
                  "b=S(1) goes with a=B, b=S(1) -> y=S(1)", at=False) as r:
-        chosen("matmul", **both, hints=("S0", "S1"))
+        choose_layouts("matmul", **both, hints=("S0", "S1"))
     assert r.info.value.at == "f:1"
     with refused(JobBuildAndInferError, "x cannot be S(1) here", at=False):
-        chosen("softmax", [(8, 4)], [["B"]], hints=("S1",))
+        choose_layouts("softmax", [(8, 4)], [["B"]], hints=("S1",))
     with refused(JobBuildAndInferError, "x cannot be S(0) here", "(1, 4)", at=False):
-        chosen("relu", [(1, 4)], [["B"]], hints=("S0",))
+        choose_layouts("relu", [(1, 4)], [["B"]], hints=("S0",))
 
 
 @given(st.data())
@@ -86,8 +86,8 @@ def test_the_choice_is_the_cheapest_and_deterministic(data):
     row = tuple(range(k))
     texts = [[x.sbp[0] for x in layouts(s, row, (k,), ("P",))] for s in shapes]
     present = [data.draw(st.lists(st.sampled_from(t), min_size=1, max_size=2, unique=True)) for t in texts]
-    one = chosen(name, shapes, present, row=row, **attrs)
-    two = chosen(name, shapes, present, row=row, **attrs)
+    one = choose_layouts(name, shapes, present, row=row, **attrs)
+    two = choose_layouts(name, shapes, present, row=row, **attrs)
     assert one.signature == two.signature and one.explain() == two.explain()
     for c in one.candidates:
         assert c.fault or c.bytes >= one.bytes

@@ -24,7 +24,7 @@ def array(rank, shape, kind, to=0):
     return (np.arange(np.prod(shape, dtype=int)).reshape(shape) % 5 + rank + 2 * to).astype(kind)
 
 
-def laid(a, turned: bool):
+def make_laid_out(a, turned: bool):
     """Return the tensor, or one with permuted axes in memory."""
     t = flow.tensor(a)
     return (flow.tensor(np.ascontiguousarray(a.T)).permute(*range(a.ndim - 1, -1, -1)) if turned
@@ -54,32 +54,32 @@ def test_results_of_each_function(shape, kind, turned, root):
     total = sum(every[1:], start=every[0]).astype(kind)
 
     def f(r):
-        x = laid(every[r], turned)
+        x = make_laid_out(every[r], turned)
         comm.all_reduce(x)
         is_(x, total)
-        x = laid(every[r], turned)
+        x = make_laid_out(every[r], turned)
         comm.reduce(x, root)
         is_(x, total if r == root else every[r])
-        x = laid(every[r], turned)
+        x = make_laid_out(every[r], turned)
         comm.broadcast(x, root)
         is_(x, every[root])
         parts = rooms(shape, kind)
-        comm.all_gather(parts, laid(every[r], turned))
+        comm.all_gather(parts, make_laid_out(every[r], turned))
         for got, want in zip(parts, every, strict=True):
             is_(got, want)
         parts = rooms(shape, kind)
-        comm.gather(laid(every[r], turned), parts, root)
+        comm.gather(make_laid_out(every[r], turned), parts, root)
         for got, want in zip(parts, every, strict=True):
             is_(got, want if r == root else np.full_like(want, 99))
         x = one_room(shape, kind)
-        comm.scatter(x, [laid(a, turned) for a in every] if r == root else None, root)
+        comm.scatter(x, [make_laid_out(a, turned) for a in every] if r == root else None, root)
         is_(x, every[r])
         parts = rooms(shape, kind)
-        comm.all_to_all(parts, [laid(array(r, shape, kind, to), turned) for to in range(K)])
+        comm.all_to_all(parts, [make_laid_out(array(r, shape, kind, to), turned) for to in range(K)])
         for source, got in enumerate(parts):
             is_(got, array(source, shape, kind, r))
         x = one_room(shape, kind)
-        comm.reduce_scatter(x, [laid(array(r, shape, kind, to), turned) for to in range(K)])
+        comm.reduce_scatter(x, [make_laid_out(array(r, shape, kind, to), turned) for to in range(K)])
         is_(x, sum(array(s, shape, kind, r) for s in range(K)).astype(kind))
 
     run_on_ranks(f)
@@ -98,10 +98,10 @@ def test_single_tensor_forms(shape, kind, turned, data):
 
     def f(r):
         x = one_room(whole, kind)
-        comm.all_gather_into_tensor(x, laid(stacked[r], turned))
+        comm.all_gather_into_tensor(x, make_laid_out(stacked[r], turned))
         is_(x, stacked.reshape(whole))
         x = one_room(shape, kind)
-        comm.reduce_scatter_tensor(x, laid((stacked + np.array(r, kind)).reshape(whole), turned))
+        comm.reduce_scatter_tensor(x, make_laid_out((stacked + np.array(r, kind)).reshape(whole), turned))
         is_(x, (stacked[r] * K + sum(range(K))).astype(kind))
 
     run_on_ranks(f)

@@ -14,7 +14,7 @@ DTYPES = [flow.float32, flow.float64, flow.int32, flow.int64, flow.int8, flow.ui
           flow.bfloat16]
 
 
-def mine(r, dtype=flow.float32, shape=(2, 3)):
+def make_rank_tensor(r, dtype=flow.float32, shape=(2, 3)):
     return (flow.arange(int(np.prod(shape))).reshape(*shape) % 5 + r).to(dtype)
 
 
@@ -29,38 +29,40 @@ def are_equal(x, y):
 @pytest.mark.parametrize("dtype", DTYPES, ids=lambda d: d.name)
 @pytest.mark.parametrize("k", [1, 2, 3])
 def test_collectives(k, dtype):
-    every = [mine(r, dtype) for r in range(k)]
+    every = [make_rank_tensor(r, dtype) for r in range(k)]
     total = sum((x.float() for x in every[1:]), start=every[0].float()).to(dtype)
 
     def f(r):
-        x = mine(r, dtype)
+        x = make_rank_tensor(r, dtype)
         assert comm.all_reduce(x) is x and are_equal(x, total)
         parts = [flow.empty(2, 3, dtype=dtype) for _ in range(k)]
-        comm.all_gather(parts, mine(r, dtype))
+        comm.all_gather(parts, make_rank_tensor(r, dtype))
         assert all(are_equal(a, b) for a, b in zip(parts, every))
         for shape in ((k, 2, 3), (k * 2, 3), (3, 2 * k), (6 * k,), (1, k, 3, 2)):
             whole = flow.empty(*shape, dtype=dtype)
-            comm.all_gather_into_tensor(whole, mine(r, dtype))
+            comm.all_gather_into_tensor(whole, make_rank_tensor(r, dtype))
             assert are_equal(whole, flow.cat(every).reshape(*shape))
             part = comm.reduce_scatter_tensor(flow.empty(2, 3, dtype=dtype),
-                                              flow.cat([mine(r, dtype)] * k).reshape(*shape))
+                                              flow.cat([make_rank_tensor(r, dtype)] * k).reshape(*shape))
             assert are_equal(part, total)
-        x = comm.broadcast(mine(r, dtype), k - 1)
+        x = comm.broadcast(make_rank_tensor(r, dtype), k - 1)
         assert are_equal(x, every[-1])
         x = comm.scatter(flow.empty(2, 3, dtype=dtype), every if r == 0 else None, 0)
         assert are_equal(x, every[r])
-        x = comm.reduce(mine(r, dtype), k - 1)
+        x = comm.reduce(make_rank_tensor(r, dtype), k - 1)
         assert are_equal(x, total if r == k - 1 else every[r])
         parts = [flow.empty(2, 3, dtype=dtype) for _ in range(k)] if r == 0 else None
-        comm.gather(mine(r, dtype), parts, 0)
+        comm.gather(make_rank_tensor(r, dtype), parts, 0)
         assert r or all(are_equal(a, b) for a, b in zip(parts, every))
         parts = [flow.empty(2, 3, dtype=dtype) for _ in range(k)]
-        comm.all_to_all(parts, [mine(10 * r + i, dtype) for i in range(k)])
-        assert all(are_equal(a, mine(10 * i + r, dtype)) for i, a in enumerate(parts))
-        out = comm.reduce_scatter(flow.empty(2, 3, dtype=dtype), [mine(i + r, dtype) for i in range(k)])
-        assert are_equal(out, sum((mine(i + r, dtype).float() for i in range(1, k)),
-                                  start=mine(r, dtype).float()).to(dtype))
-        out = comm.reduce_scatter_tensor(flow.empty(2, 3, dtype=dtype), flow.cat([mine(r, dtype)] * k))
+        comm.all_to_all(parts, [make_rank_tensor(10 * r + i, dtype) for i in range(k)])
+        assert all(are_equal(a, make_rank_tensor(10 * i + r, dtype)) for i, a in enumerate(parts))
+        out = comm.reduce_scatter(flow.empty(2, 3, dtype=dtype),
+                                  [make_rank_tensor(i + r, dtype) for i in range(k)])
+        assert are_equal(out, sum((make_rank_tensor(i + r, dtype).float() for i in range(1, k)),
+                                  start=make_rank_tensor(r, dtype).float()).to(dtype))
+        out = comm.reduce_scatter_tensor(flow.empty(2, 3, dtype=dtype),
+                                         flow.cat([make_rank_tensor(r, dtype)] * k))
         assert are_equal(out, total)
         comm.barrier()
 
@@ -71,15 +73,15 @@ def test_collectives(k, dtype):
 def test_send_and_recv(dtype):
     def f(r):
         if r == 0:
-            comm.send(mine(3, dtype), 1)
+            comm.send(make_rank_tensor(3, dtype), 1)
             comm.send(flow.ones((), dtype=dtype), 1)
-            comm.send(mine(4, dtype), 1, send_meta=False)
-            comm.send(mine(5, dtype), 1)
+            comm.send(make_rank_tensor(4, dtype), 1, send_meta=False)
+            comm.send(make_rank_tensor(5, dtype), 1)
             return
-        assert are_equal(comm.recv(0), mine(3, dtype)) and comm.recv(0).shape == ()
-        assert are_equal(comm.recv(0, (2, 3), dtype), mine(4, dtype))
+        assert are_equal(comm.recv(0), make_rank_tensor(3, dtype)) and comm.recv(0).shape == ()
+        assert are_equal(comm.recv(0, (2, 3), dtype), make_rank_tensor(4, dtype))
         out = flow.empty(2, 3, dtype=dtype)
-        assert comm.recv(0, out=out) is out and are_equal(out, mine(5, dtype))
+        assert comm.recv(0, out=out) is out and are_equal(out, make_rank_tensor(5, dtype))
 
     on(2, f)
 
@@ -113,7 +115,7 @@ def test_one_controller_of_three_devices(virtual):
     assert (e.get_rank(), e.get_world_size(), e.get_local_rank(), e.get_node_rank(),
             e.get_node_size()) == (0, 3, 0, 0, 1)
     assert e.is_multi_client()
-    x = mine(1)
+    x = make_rank_tensor(1)
     assert are_equal(comm.all_reduce(x.clone()), x * 3) and are_equal(comm.reduce(x.clone()), x * 3)
     assert are_equal(comm.reduce(x.clone(), 1), x) and are_equal(comm.broadcast(x.clone(), 2), x)
     parts = [flow.empty(2, 3) for _ in range(3)]

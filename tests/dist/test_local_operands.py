@@ -24,7 +24,7 @@ HISTORIES = {
     "view": lambda: flow.ones(8, 4)[::2],
     "tril": lambda: flow.tril(flow.ones(4, 4)),
     "filled": lambda: flow.ones(4, 4).fill_(7),
-    "written": lambda: _written(flow.ones(4, 4)),
+    "written": lambda: _write_first_row(flow.ones(4, 4)),
     "randn": lambda: flow.randn(4, 4),
     "rand": lambda: flow.rand(4, 4),
     "from numpy": lambda: flow.from_numpy(np.ones((4, 4), np.float32)),
@@ -41,13 +41,13 @@ OPS = {
     "maximum": flow.maximum,
     "compare": lambda x, y: x > y,
     "add_": lambda x, y: x.clone().add_(y),
-    "write": lambda x, y: _written(x.clone(), y[0]),
+    "write": lambda x, y: _write_first_row(x.clone(), y[0]),
     "linear": lambda x, y: nn.functional.linear(x, y),
     "loss": lambda x, y: nn.functional.mse_loss(x, y),
 }
 
 
-def _written(x, value=7.0):
+def _write_first_row(x, value=7.0):
     x[0] = value
     return x
 

@@ -73,7 +73,7 @@ def all_come(g, **more):
     return came
 
 
-def sent_away(s):
+def assert_disconnected(s):
     """Assert that machine 0 closes this connection before the test's own timeout."""
     try:
         while s.recv(1 << 16):
@@ -105,7 +105,7 @@ def test_messages_of_an_unknown_client_end_only_its_connection(gather, kind):
     g = gather()
     with connect(g) as s:
         s.sendall(STRANGE[kind])
-        assert sent_away(s)
+        assert assert_disconnected(s)
     all_come(g)
 
 
@@ -121,7 +121,7 @@ def test_unknown_clients_that_leave_or_stay_silent(gather):
         s.sendall(b'{"number": ')
     silent[2].sendall(HELLO)
     all_come(g)
-    assert all(sent_away(s) for s in silent)
+    assert all(assert_disconnected(s) for s in silent)
     for s in silent:
         s.close()
 
@@ -131,7 +131,7 @@ def test_a_silent_client_is_disconnected_after_a_timeout(gather, monkeypatch):
     g = gather()
     with monkeypatch.context() as m, connect(g) as s:
         m.setattr(nodes, "PATIENCE", 0.01)
-        assert sent_away(s)
+        assert assert_disconnected(s)
     all_come(g)
 
 
@@ -168,7 +168,7 @@ def test_a_machine_that_sends_invalid_values_or_joins_twice(gather):
         visitor.greeted(visitor.hear())
         visitor.greet()
         visitor.say(**{"node": 1, "nnodes": 3, "ranks": 1, **wrong})
-        assert sent_away(visitor.sock)
+        assert assert_disconnected(visitor.sock)
         visitor.sock.close()
     for node, nnodes in ((0, 3), (1, 2), (3, 4)):
         with pytest.raises(ArgumentError, match="machines are expected"):
@@ -311,7 +311,7 @@ def test_a_launch_with_a_secret_while_unknown_clients_connect(tmp_path, port):
     children = [start(port, 0, tmp_path / "script.py", "word")]
     with reach(port, children[0]) as silent, reach(port, children[0]) as rude:
         rude.sendall(STRANGE["http"])
-        assert sent_away(rude)
+        assert assert_disconnected(rude)
         wrong = start(port, 1, tmp_path / "script.py", "another word")
         assert ("does not know the same FLOWEDU_SECRET" in wrong.communicate(timeout=HANGS)[1]
                 and wrong.returncode == 2)
@@ -319,7 +319,7 @@ def test_a_launch_with_a_secret_while_unknown_clients_connect(tmp_path, port):
         said = [child.communicate(timeout=HANGS) for child in children]
         assert [child.returncode for child in children] == [0, 0], said
         assert sorted(said[0][0].splitlines()) == ["0 None", "1 None"] and "was sent away" in said[0][1]
-        assert sent_away(silent)
+        assert assert_disconnected(silent)
 
 
 @mpi

@@ -125,7 +125,7 @@ class Trained(nn.Graph):
         return loss
 
 
-def laid_out(layout):
+def train_in_layout(layout):
     """Return (module, optimizer, its graph, an input) in a layout: `Module.to_global` twice, first
     broadcast.
     """
@@ -145,13 +145,13 @@ def laid_out(layout):
 def test_a_state_is_loaded_into_every_other_layout(world, tmp_path, how, source, target):
     """Saved in one layout and loaded into another, training continues unchanged."""
     world(4)
-    model, optimizer, graph, x = laid_out(source)
+    model, optimizer, graph, x = train_in_layout(source)
     graph(x)
     state = (graph.state_dict() if how == "graph" else {"model": model.state_dict(),
                                                         "optimizer": optimizer.state_dict()})
     flow.save(state, tmp_path / "state", global_dst_rank=0)
     state = flow.load(tmp_path / "state", global_src_rank=0)
-    model2, optimizer2, graph2, x2 = laid_out(target)
+    model2, optimizer2, graph2, x2 = train_in_layout(target)
     if how == "graph":
         graph2.load_state_dict(state)
     else:
@@ -169,7 +169,7 @@ def test_a_state_is_loaded_into_every_other_layout(world, tmp_path, how, source,
 
 def test_a_module_becomes_local(world):
     world(4)
-    model, _, _, x = laid_out(LAYOUTS[3])
+    model, _, _, x = train_in_layout(LAYOUTS[3])
     want = [p.numpy() for p in model.state_dict().values()]
     assert model.to_local() is model and all(p.is_local for p in model.state_dict().values())
     for p, q in zip(model.state_dict().values(), want):

@@ -16,9 +16,9 @@ from dist.signature_common import (
     gather,
     layouts_of,
     refuse,
+    sample_items,
     scatter,
     sizes,
-    some,
     specs_of,
 )
 from flowedu.core.ops.define import Op
@@ -67,7 +67,7 @@ def test_every_signature_is_sound(case):
         for hierarchy in [*ROWS, (2, 2)]:
             legal = [w for w in ways(op, specs, attrs, hierarchy) if drawable(arrays, w.signature)
                      and not w.mixed]
-            for way in some(legal, 100 if len(hierarchy) == 1 else 5, 0):
+            for way in sample_items(legal, 100 if len(hierarchy) == 1 else 5, 0):
                 if way.fault:
                     assert "element" in way.fault or "uneven" in way.fault
                 elif way.calls is not None:                      # None: the split is uneven
@@ -84,7 +84,7 @@ def test_signatures_on_other_grids_are_sound(case, hierarchy, seed):
         want = reference(op, arrays, attrs)
         legal = [w for w in ways(op, specs_of(arrays), attrs, hierarchy) if drawable(arrays, w.signature)
                  and not w.mixed and not w.fault and w.calls is not None]
-        for way in some(legal, 6, seed):
+        for way in sample_items(legal, 6, seed):
             assert_local_calls_compute_call(op, arrays, attrs, want, way, hierarchy)
 
 

@@ -80,7 +80,7 @@ TABLE = [
 ]
 
 
-def found(op, shapes, attrs):
+def derive_signatures(op, shapes, attrs):
     op, attrs = REGISTRY[op], dict(attrs)
     ints, types = attrs.pop("ints", ()), attrs.pop("dtypes", {})
     specs = [Spec(s, flow.int64 if i in ints else types.get(i, flow.float32)) for i, s in enumerate(shapes)]
@@ -90,7 +90,7 @@ def found(op, shapes, attrs):
 @pytest.mark.parametrize("row", TABLE, ids=lambda row: row[0])
 def test_flowedu_has_oneflows_signatures(row):
     op, shapes, attrs, theirs = row
-    ours = found(op, shapes, attrs)
+    ours = derive_signatures(op, shapes, attrs)
     assert set(theirs) <= ours and " ".join(["B"] * len(theirs[0].split())) in ours, ours
 
 
@@ -98,7 +98,7 @@ def test_intentionally_omitted_signatures():
     """OneFlow's batch norm splits the batch, and each device normalizes its rows separately, which is another
     function. flowedu splits the channels.
     """
-    ours = found("batch_norm", [M, V, V], {"epsilon": 1e-5})
+    ours = derive_signatures("batch_norm", [M, V, V], {"epsilon": 1e-5})
     assert "S0 B B S0 B B" not in ours and "S1 S0 S0 S1 S0 S0" in ours
 
 
@@ -110,4 +110,4 @@ def test_intentionally_omitted_signatures():
     ("relu", [M], {}, {"Pmax Pmax", "Pmin Pmin"}), ("searchsorted", [V, M], {}, {"S0 B P"}),
     ("where", [M, M, M], {"dtypes": {0: flow.int8}}, {"B P P P"})])
 def test_signatures_that_oneflow_lacks(op, shapes, attrs, more):
-    assert more <= found(op, shapes, attrs)
+    assert more <= derive_signatures(op, shapes, attrs)

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from common import HANGS
-from dist.test_nodes import HELLO, STRANGE, all_come, connect, gather, gatherings, options, sent_away
+from dist.test_nodes import HELLO, STRANGE, all_come, assert_disconnected, connect, gather, gatherings, options
 from flowedu.distributed import letters, nodes
 from flowedu.errors import ArgumentError, CommError
 
@@ -66,7 +66,7 @@ def end(s, how):
     with contextlib.suppress(OSError):
         if how == "half-close":
             s.shutdown(socket.SHUT_WR)
-            assert sent_away(s)
+            assert assert_disconnected(s)
         elif how == "reset":
             s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     if how != "stay":
@@ -99,7 +99,7 @@ def test_sealed_messages_with_wrong_values_end_only_their_connection(message, va
         visitor.greeted(visitor.hear())
         visitor.greet()
         visitor.say(**message)
-        assert sent_away(visitor.sock)
+        assert assert_disconnected(visitor.sock)
         all_come(g)
         visitor.sock.close()
 
@@ -114,7 +114,7 @@ def test_a_machine_with_an_impossible_number_of_ranks_is_refused(gather, ranks):
     visitor.greeted(visitor.hear())
     visitor.greet()
     visitor.say(node=1, nnodes=3, ranks=ranks)
-    assert sent_away(visitor.sock)
+    assert assert_disconnected(visitor.sock)
     visitor.sock.close()
     all_come(g)
 
@@ -133,7 +133,7 @@ def test_any_exception_in_a_connection_ends_that_connection(gather, monkeypatch)
     monkeypatch.setattr(nodes.Correspondent, "greeted", greeted)
     with connect(g) as s:
         s.sendall(b"unforeseen\n")
-        assert sent_away(s)
+        assert assert_disconnected(s)
     all_come(g)
 
 
@@ -150,7 +150,7 @@ def test_connections_closed_with_unread_bytes(gather):
     for s in many:
         send(s, STRANGE["http"], 1 << 20)
     gate.set()
-    assert all(sent_away(s) for s in many)
+    assert all(assert_disconnected(s) for s in many)
     all_come(g)
     for s in many:
         s.close()

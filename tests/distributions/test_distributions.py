@@ -39,7 +39,7 @@ def test_the_density_sums_to_one(line):
                                rtol=1e-4 if "Laplace" in line else 1e-6)                  # it has a kink
 
 
-def known(d, name):
+def value_or_none(d, name):
     """Return a property or the result of a method; None if the distribution does not define it."""
     try:
         value = getattr(d, name)
@@ -55,7 +55,7 @@ NO_MOMENTS = ("d.TransformedDistribution", "d.RelaxedBernoulli", "d.Poisson", "d
 @pytest.mark.parametrize("line", [n for n in NUMBERS if not n.startswith("d.Categorical")])
 def test_moments_and_entropy_are_the_integrals(line):
     d = make_distribution(line)
-    mean, variance, entropy = (known(d, n) for n in ("mean", "variance", "entropy"))
+    mean, variance, entropy = (value_or_none(d, n) for n in ("mean", "variance", "entropy"))
     assert all(v is not None for v in (mean, variance, entropy)) or line.startswith(NO_MOMENTS)
     loose = 1e-3 if any(h in line for h in HEAVY) else 1e-5 if "Laplace" in line else 1e-6
     if mean is not None and not line.startswith(INFINITE):
@@ -78,7 +78,7 @@ def test_moments_that_do_not_exist_are_infinite_or_nan(line):
 @pytest.mark.parametrize("line", NUMBERS)
 def test_the_mode_has_the_largest_density(line):
     d, (x, _) = make_distribution(line), values_of(line)
-    mode = known(d, "mode")
+    mode = value_or_none(d, "mode")
     if mode is None or bool(mode.isnan().any()):
         assert line.startswith((*NO_MOMENTS, "d.Uniform", "d.Beta"))
         return
@@ -153,7 +153,7 @@ def test_samples_have_the_moments_of_the_distribution(line):
         share = (x.unsqueeze(-1) == flow.arange(d.probs.shape[-1])).double().mean(0)
         np.testing.assert_allclose(share.numpy(), d.probs.numpy(), atol=5 / math.sqrt(COUNT))
         return
-    mean, variance = known(d, "mean"), known(d, "variance")
+    mean, variance = value_or_none(d, "mean"), value_or_none(d, "variance")
     if mean is None and line in CONTINUOUS:
         mean = flow.tensor(expectation(d, line, lambda v, p: v))
         variance = flow.tensor(expectation(d, line, lambda v, p: (v - mean.numpy()) ** 2))
@@ -203,7 +203,7 @@ def test_the_divergence_of_vectors_matches_samples():
         x = p.sample((COUNT,))
         off = p.log_prob(x) - q.log_prob(x)
         assert abs(off.mean() - D.kl_divergence(p, q)).item() < 5 * off.std().item() / math.sqrt(COUNT)
-        if p.event_shape and known(p, "entropy") is not None:
+        if p.event_shape and value_or_none(p, "entropy") is not None:
             assert abs(-p.log_prob(x).mean() - p.entropy()).item() < 5 * p.log_prob(
                 x).std().item() / math.sqrt(COUNT)
 
@@ -247,7 +247,7 @@ def test_the_gradient_of_log_prob_and_entropy(line):
 
     for got, want in gradients_and_quotients(line, lambda d: (free(d).log_prob(x) * weights).sum()):
         assert abs(got - want) <= 1e-6 * max(1.0, abs(want)), (got, want)
-    if known(make_distribution(line), "entropy") is not None:
+    if value_or_none(make_distribution(line), "entropy") is not None:
         for got, want in gradients_and_quotients(line, lambda d: d.entropy().sum()):
             assert abs(got - want) <= 1e-6 * max(1.0, abs(want)), (got, want)
 

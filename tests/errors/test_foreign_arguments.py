@@ -65,7 +65,7 @@ def test_a_non_tensor_is_refused_by_argument_name_or_accepted(name):
                     f"{name}({parameter}={foreign!r}) gives it back"
 
 
-def written_calls():
+def collect_calls():
     """Return the `m.f(...)` calls in the tables of tests/tensor as (text, function, syntax tree)."""
     for case in UNARY + BINARY + REDUCE + SHAPE:
         text, _ = split(case)
@@ -76,7 +76,7 @@ def written_calls():
                 yield text, tree
 
 
-WRITTEN = dict(written_calls())
+WRITTEN = dict(collect_calls())
 TAKES_NUMBERS = "where add sub rsub mul div"                # some of their arguments may be numbers
 
 

@@ -17,7 +17,7 @@ ANSWERED = {"torch": {"jit", "compile", "fx", "hub", "mps", "xpu"},
             "oneflow": {"jit", "compile", "fx", "mps", "xpu"}}
 
 
-def asked(root, path: str):
+def get_path(root, path: str):
     for part in path.split("."):
         root = getattr(root, part)
     return root
@@ -34,7 +34,7 @@ def test_the_page_shows_the_table():
 @pytest.mark.parametrize("name", NAMED)
 def test_the_error_for_a_missing_name_quotes_its_row(name):
     with pytest.raises(AttributeError) as e:
-        asked(flow, name)
+        get_path(flow, name)
     row = NAMED[name]
     assert (e.value.fix == row.format_fix() and all(words in str(e.value)
                                                     for words in (row.what, row.why, row.instead)))
@@ -46,12 +46,12 @@ def test_the_error_under_the_mock_quotes_its_row(package):
         top = importlib.import_module(package)
         for name, row in NAMED.items():
             if name in ANSWERED[package]:
-                asked(top, name)
+                get_path(top, name)
                 continue
             root = (top if not name.startswith("vision.")
                     else importlib.import_module(mock.names.WITH[package][1]))
             with pytest.raises(AttributeError) as e:
-                asked(root, name.removeprefix("vision."))
+                get_path(root, name.removeprefix("vision."))
             assert e.value.fix == row.format_fix(), name
             # elsewhere only the parent is missing
             if "." not in name or name.rpartition(".")[0] in ("nn", "utils", "distributed"):

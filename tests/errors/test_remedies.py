@@ -28,16 +28,16 @@ GAP = "\x00"                                               # placeholder for a v
 TOLD = "fix", "expected"
 
 
-def written(node: ast.expr) -> str:
+def format_expression(node: ast.expr) -> str:
     """Return the text of an expression, with GAP for parts known only at run time."""
     if isinstance(node, ast.Constant):
         return str(node.value)
     if isinstance(node, ast.JoinedStr):
-        return "".join(written(v) if isinstance(v, ast.Constant) else GAP for v in node.values)
+        return "".join(format_expression(v) if isinstance(v, ast.Constant) else GAP for v in node.values)
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
-        return written(node.left) + written(node.right)
+        return format_expression(node.left) + format_expression(node.right)
     if isinstance(node, ast.IfExp):
-        return f"{written(node.body)}; {written(node.orelse)}"
+        return f"{format_expression(node.body)}; {format_expression(node.orelse)}"
     return GAP
 
 
@@ -51,8 +51,8 @@ def remedies() -> list[tuple[str, str]]:
             continue
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call):
-                found += [(f"{path.relative_to(ROOT)}:{node.lineno}", written(k.value)) for k in node.keywords
-                          if k.arg in TOLD]
+                found += [(f"{path.relative_to(ROOT)}:{node.lineno}", format_expression(k.value))
+                          for k in node.keywords if k.arg in TOLD]
     for path in sorted([*PACKAGE.rglob("*.pyx"), *PACKAGE.rglob("*.pxi")]):
         text = re.sub(r'"\s*\n\s*f?"', "", path.read_text(encoding="utf-8"))
         found += [(path.name, re.sub(r"\{[^}]*\}", GAP, m[1]))

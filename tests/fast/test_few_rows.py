@@ -9,7 +9,7 @@ import flowedu as flow
 DTYPES = {np.float32: 2.0 ** -24, np.float64: 2.0 ** -53}
 
 
-def laid_out(a, turned):
+def to_tensor(a, turned):
     """Return the same matrix, stored in column-major order if `turned`."""
     return flow.tensor(np.ascontiguousarray(a.T)).transpose(0, 1) if turned else flow.tensor(a)
 
@@ -22,7 +22,7 @@ def test_few_rows_equal_float64_within_rounding(dtype, data, few, many, blocks, 
     r = np.random.default_rng(few * 70 + many)
     shapes = ((many * blocks, depth), (depth, few)) if columns else ((few, depth), (depth, many * blocks))
     a, b = (r.standard_normal(s).astype(dtype) for s in shapes)
-    got = (laid_out(a, a_turned) @ laid_out(b, b_turned)).numpy()
+    got = (to_tensor(a, a_turned) @ to_tensor(b, b_turned)).numpy()
     exact, size = (a.astype(np.float64) @ b.astype(np.float64),
                    np.abs(a).astype(np.float64) @ np.abs(b).astype(np.float64))
     assert (np.abs(got - exact) <= (depth + 2) * DTYPES[dtype] * size + np.spacing(np.abs(exact))).all()
@@ -35,19 +35,19 @@ def test_small_products_of_small_integers_are_exact(dtype, rows, depth, columns,
     """Sizes around the thresholds between plain loops, vector loops, and a BLAS."""
     r = np.random.default_rng(seed)
     a, b = (r.integers(-4, 5, s).astype(dtype) for s in ((rows, depth), (depth, columns)))
-    np.testing.assert_array_equal((laid_out(a, a_turned) @ laid_out(b, b_turned)).numpy(), a @ b)
+    np.testing.assert_array_equal((to_tensor(a, a_turned) @ to_tensor(b, b_turned)).numpy(), a @ b)
 
 
 @given(st.integers(2, 8), st.booleans(), st.sampled_from((1, 2)))
 def test_a_nan_stays_in_its_row(rows, turned, threads):
     r = np.random.default_rng(rows)
     x, w = r.standard_normal((rows, 65)).astype(np.float32), r.standard_normal((65, 130)).astype(np.float32)
-    clean = (flow.tensor(x) @ laid_out(w, turned)).numpy()
+    clean = (flow.tensor(x) @ to_tensor(w, turned)).numpy()
     x[1, 64] = np.nan
     before = flow.get_num_threads()
     flow.set_num_threads(threads)
     try:
-        got = (flow.tensor(x) @ laid_out(w, turned)).numpy()
+        got = (flow.tensor(x) @ to_tensor(w, turned)).numpy()
     finally:
         flow.set_num_threads(before)
     assert np.isnan(got[1]).all()

@@ -34,7 +34,7 @@ def build_pooled_graph(shape, window, stride, pad, bias=True, backward=True, als
     return g
 
 
-def moved(graph):
+def is_pooled_first(graph):
     order = op_names(graph)
     return order.index("max_pool2d") < next(i for i, n in enumerate(graph.nodes) if "relu" in n.name
                                             or n.op.name == "relu")
@@ -48,7 +48,7 @@ def test_results_do_not_change(window, pad, h, w, bias, backward):
     arrays = f32(*shape), f32(4, seed=1)
     on, off = (build_pooled_graph(shape, window, 2, pad, bias, backward) for _ in range(2))
     got, want = run_graph(on, arrays), run_graph(off, arrays, off=["pool_first"])
-    assert moved(on) and not moved(off)
+    assert is_pooled_first(on) and not is_pooled_first(off)
     for a, b in zip(got, want):
         np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5)
 
@@ -77,7 +77,7 @@ def test_fetched_values_are_kept(also):
 def test_pooling_that_keeps_the_size_is_not_moved():
     g = build_pooled_graph((2, 4, 8, 8), 3, 1, 1)
     run_passes(g)
-    assert not moved(g)
+    assert not is_pooled_first(g)
 
 
 def test_it_matches_eager():

@@ -27,7 +27,7 @@ def make_graph(build, *optimizers, config=(), name="G", **parts):
     return G()
 
 
-def of(f, *args, **kwargs):
+def run_as_graph(f, *args, **kwargs):
     """Run the function f as a graph on these tensors."""
     return make_graph(lambda self, *a, **k: f(*a, **k))(*args, **kwargs)
 

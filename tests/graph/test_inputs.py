@@ -9,7 +9,7 @@ import flowedu as flow
 from flowedu import nn
 from flowedu.errors import FlowError, GradientError, UnsupportedError
 
-from .making import batch, make_graph, make_mlp, of
+from .making import batch, make_graph, make_mlp, run_as_graph
 
 Pair = namedtuple("Pair", "a b")
 
@@ -19,16 +19,18 @@ def test_containers_keep_their_types():
         return ({"o": [x + 1, (tree["a"],)], "p": nothing, "q": OrderedDict(z=tree["l"][0] * 2)}, [x], (k,),
                 Pair(x, None))
 
-    out = of(build, flow.ones(1), {"a": flow.ones(2), "l": [flow.ones(3)]}, None, k=flow.ones(4))
+    out = run_as_graph(build, flow.ones(1), {"a": flow.ones(2), "l": [flow.ones(3)]}, None, k=flow.ones(4))
     assert type(out) is tuple and type(out[1]) is list and type(out[2]) is tuple and len(out[2]) == 1
     assert type(out[0]["q"]) is OrderedDict and out[0]["p"] is None and type(out[0]["o"][1]) is tuple
     assert type(out[3]) is Pair and out[3].b is None
     assert (out[0]["o"][0].tolist() == [2] and out[0]["q"]["z"].tolist() == [2, 2, 2]
             and out[2][0].shape == (4,))
-    assert of(lambda: flow.ones(2)).tolist() == [1, 1]
-    assert of(lambda x: None, flow.ones(1)) is None and of(lambda x: [], flow.ones(1)) == []
-    assert type(of(lambda x: (x,), flow.ones(1))) is tuple
-    assert of(lambda x: x.max(0), flow.ones(3, 2)).indices.dtype is flow.int64        # flow.return_types.max
+    assert run_as_graph(lambda: flow.ones(2)).tolist() == [1, 1]
+    assert (run_as_graph(lambda x: None, flow.ones(1)) is None
+            and run_as_graph(lambda x: [], flow.ones(1)) == [])
+    assert type(run_as_graph(lambda x: (x,), flow.ones(1))) is tuple
+    # flow.return_types.max
+    assert run_as_graph(lambda x: x.max(0), flow.ones(3, 2)).indices.dtype is flow.int64
 
 
 def test_names_are_paths_to_the_leaves():
@@ -100,11 +102,11 @@ def test_outputs_are_fresh_and_have_no_history():
     z = g(x)
     y.zero_()
     assert z.tolist() == x.tolist() == [1, 1, 1]
-    twice = of(lambda x: (x * 2, [x * 2]), x)
+    twice = run_as_graph(lambda x: (x * 2, [x * 2]), x)
     twice[0].zero_()
     assert twice[1][0].tolist() == [2, 2, 2]
     with pytest.raises(RuntimeError, match="does not require grad"):
-        of(lambda x: (x * 2).sum(), x).backward()
+        run_as_graph(lambda x: (x * 2).sum(), x).backward()
 
 
 def test_writes_to_inputs_reach_the_caller():
@@ -147,7 +149,7 @@ def test_writes_through_views():
         return row, flat, y
 
     x = flow.arange(4.0).reshape(2, 2)
-    for got, want in zip(of(build, x), build(x)):
+    for got, want in zip(run_as_graph(build, x), build(x)):
         assert got.tolist() == want.tolist()
 
 
@@ -162,13 +164,13 @@ def test_writes_through_views():
     (lambda x: 1 if x.sum() > 0 else 2, r"is not allowed to be called in nn.Graph.build")])
 def test_reading_values_is_refused(ask, text):
     with pytest.raises(AssertionError, match=text) as e:
-        of(lambda x: (ask(x), x)[1], flow.ones(2))
+        run_as_graph(lambda x: (ask(x), x)[1], flow.ones(2))
     assert "return it from build()" in str(e.value)
 
 
 def test_item_is_refused():
     with pytest.raises(RuntimeError, match="Only eager scalar tensor support GetItem."):
-        of(lambda x: (x.sum().item(), x)[1], flow.ones(2))
+        run_as_graph(lambda x: (x.sum().item(), x)[1], flow.ones(2))
 
 
 def test_attributes_of_lazy_tensors():
@@ -178,7 +180,7 @@ def test_attributes_of_lazy_tensors():
         return flow.stack([row * i for i, row in enumerate(x)])         # a loop over the rows is unrolled
 
     seen = []
-    assert of(build, flow.ones(2, 3)).tolist() == [[0] * 3, [1] * 3]
+    assert run_as_graph(build, flow.ones(2, 3)).tolist() == [[0] * 3, [1] * 3]
     assert seen == ["tensor(..., is_lazy='True', size=(2, 3), dtype=flowedu.float32)"]
 
 
@@ -193,7 +195,7 @@ def test_lazy_tensors_that_escape_build():
     with pytest.raises(RuntimeError, match="called inside the build of a graph, or with a lazy tensor"):
         g(lazy)
     with pytest.raises(RuntimeError, match="a lazy tensor of another graph, or of an earlier build"):
-        of(lambda x: x + lazy, flow.ones(2))
+        run_as_graph(lambda x: x + lazy, flow.ones(2))
 
 
 # ---- tensors from outside
@@ -311,4 +313,4 @@ def test_data_dependent_results_are_refused():
     for f in (lambda x: x.nonzero(), lambda x: x[x > 0], lambda x: x.unique(),
               lambda x: x.masked_select(x > 0)):
         with pytest.raises(RuntimeError, match="depends on the data"):
-            of(f, flow.ones(3))
+            run_as_graph(f, flow.ones(3))

@@ -9,7 +9,7 @@ import pytest
 import flowedu as flow
 from flowedu import nn
 
-from .making import assert_same_state, batch, make_graph, make_mlp, of, trainer, twins
+from .making import assert_same_state, batch, make_graph, make_mlp, run_as_graph, trainer, twins
 
 
 def test_init_must_come_first():
@@ -194,7 +194,7 @@ def test_a_graph_in_a_graph_is_refused():
     inner = make_graph(lambda self, x: x + 1)
     for _ in range(2):                                              # before and after it is compiled
         with pytest.raises(RuntimeError, match="called inside the build of a graph") as e:
-            of(lambda x: inner(x) * 2, flow.ones(2))
+            run_as_graph(lambda x: inner(x) * 2, flow.ones(2))
         assert "call the module that the inner graph holds" in str(e.value)
         assert inner(flow.ones(2)).tolist() == [2, 2]
 

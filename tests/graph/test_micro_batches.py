@@ -220,7 +220,7 @@ class LayersForLosses(nn.Module):
         self.double()
 
 
-def moved_center(m, z):
+def move_center(m, z):
     m.center.copy_(0.5 * m.center + 0.5 * z.detach().mean(0))
     return (z - m.center).square().mean()
 
@@ -235,7 +235,7 @@ def without_gradient(m, z):
     return (y * z).mean()
 
 
-def chosen(m, z):
+def choose_loss(m, z):
     a, b = z.square().mean(), z.abs().mean()
     return b if len(z) > 2 else a
 
@@ -315,7 +315,7 @@ MIXING = {
     "axis by size": lambda m, z: (z.reshape(len(z), 2, 2).cumsum(1 if len(z) > 2
                                                                  else 2) * z.detach().mean()).sum(),
     "features by size": lambda m, z: z[:, :len(z) // 2].square().sum(),
-    "branch on size": in_branches, "gradient by size": without_gradient, "choice by size": chosen,
+    "branch on size": in_branches, "gradient by size": without_gradient, "choice by size": choose_loss,
     "rounded by size": lambda m, z: ((z * len(z)).to(flow.int64).to(flow.float64) * z).sum(),
     "mask by size": lambda m, z: ((z / len(z)).to(flow.bool).to(flow.float64) * z).sum() * len(z),
     "loop over rows": lambda m, z: sum((row.square().sum() for row in z), flow.zeros((), dtype=flow.float64)),
@@ -325,7 +325,7 @@ MIXING = {
     "shuffled": lambda m, z: (z[flow.arange(len(z)).flip(0)] * z).sum(),
     "meshgrid": lambda m, z: (flow.meshgrid(z[:, 0], z[:, 1],
                                             indexing="ij")[0] * z.detach().mean()).square().sum(),
-    "moved center": moved_center,
+    "moved center": move_center,
     "slope of all": lambda m, z: flow.autograd.grad(z.square().sum().square(), z,
                                                     create_graph=True)[0].square().mean(),
 }

@@ -128,7 +128,7 @@ class Run:
 WAYS = ("objects", "dicts", "files", "own")
 
 
-def told(run):
+def read_state(run):
     """Return every value that a program can read."""
     state = run.optimizer.state_dict()
     found = {"lr": [g["lr"] for g in run.optimizer.param_groups], "steps": state["state"]["step"]}
@@ -141,7 +141,7 @@ def told(run):
 
 
 def assert_close_states(got, want):
-    got, want = told(got), told(want)
+    got, want = read_state(got), read_state(want)
     assert got.keys() == want.keys()
     for k in want:
         np.testing.assert_allclose(got[k], want[k], rtol=2e-4, atol=1e-6, err_msg=str(k))

@@ -68,7 +68,7 @@ UNMAPPED_TILES = {"atan2", "xdivy", "xlogy", "reciprocal_no_nan", "lgamma", "bit
                   "shift_left", "shift_right", "erfinv", "copysign", "gelu_grad"}
 
 
-def known(op):
+def is_exportable(op):
     if op in RULES:
         return True
     return op.program is not None and not {t for t, _, _ in op.program.instrs} & UNMAPPED_TILES
@@ -80,7 +80,7 @@ def outside(op, e):
             or op.name == "avg_pool2d" and max(e.get("pads", (0,))) >= min(e["ksize"]))
 
 
-CASES = [(op, e) for op in R.values() if known(op) and op.name not in ("recompute", "distribute_hint")
+CASES = [(op, e) for op in R.values() if is_exportable(op) and op.name not in ("recompute", "distribute_hint")
          for e in examples(op)
          if not outside(op, e)]
 
@@ -197,7 +197,7 @@ def test_ops_without_a_counterpart_are_listed(tmp_path):
     assert "model.eval()" in str(e.value) and "test_onnx.py" in str(e.value) and not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("case", [c for c in cases() if not known(c[0]) and not c[0].mutates
+@pytest.mark.parametrize("case", [c for c in cases() if not is_exportable(c[0]) and not c[0].mutates
                                   and c[0].program is None],
                          ids=label)
 def test_errors_of_unsupported_ops_do_not_blame_onnx(case, tmp_path):

@@ -86,7 +86,7 @@ KINDS = ("input", "variable", "forward", "backward", "update")
 
 
 @st.composite
-def made_boxes(draw):
+def draw_boxes(draw):
     """Return a graph in execution order, where boxes read earlier ones."""
     made = []
     for i in range(draw(st.integers(0, 120))):
@@ -99,7 +99,7 @@ def made_boxes(draw):
     return [*made, *(Box(f"out {i}", "", "output", "", reads=[made[-1 - i]]) for i in range(outputs))]
 
 
-@given(made_boxes(), st.integers(4, 60))
+@given(draw_boxes(), st.integers(4, 60))
 def test_a_collapsed_graph_is_small_and_runs_in_the_same_order(made, most):
     small = collapsed(made, most)
     assert len(small) <= most

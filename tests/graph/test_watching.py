@@ -6,7 +6,7 @@ import flowedu as flow
 from flowedu import nn
 from flowedu import typing as tp
 
-from .making import batch, make_graph, make_mlp, of
+from .making import batch, make_graph, make_mlp, run_as_graph
 
 X = batch()[0]
 
@@ -51,15 +51,16 @@ def test_handlers_receive_the_annotated_type():
     def lists(a: tp.ListNumpy):
         got.append(a)
 
-    of(lambda x: (flow.watch(x, lists), flow.watch(x, lambda blob: got.append(blob.numpy())), x)[2], X)
+    run_as_graph(lambda x: (flow.watch(x, lists), flow.watch(x, lambda blob: got.append(blob.numpy())), x)[2],
+                 X)
     assert (isinstance(got[0], list) and np.array_equal(got[0][0], X.numpy())
             and np.array_equal(got[1], X.numpy()))
     with pytest.raises(AssertionError, match="only one parameter"):
-        of(lambda x: (flow.watch(x, lambda a, b: None), x)[1], X)
+        run_as_graph(lambda x: (flow.watch(x, lambda a, b: None), x)[1], X)
 
 
 def test_without_a_backward_there_is_no_gradient(capsys):
-    of(lambda x: (flow.watch_diff(x, "never"), x * 2)[1], X)
+    run_as_graph(lambda x: (flow.watch_diff(x, "never"), x * 2)[1], X)
     assert "never" not in capsys.readouterr().out
 
 

@@ -28,7 +28,7 @@ def places(index, n: int):
     return flow.nan_to_num(index.double(), 0.0, 1.0, 2.0).long().remainder(n)
 
 
-def some(index, n: int):
+def first_places(index, n: int):
     return places(index, n).reshape(-1)[:3]
 
 
@@ -100,8 +100,9 @@ CASTS = {f"to {name}": f for name, f in named("float32 float64 int32 int64 int8 
 INDEX = {
     "gather": lambda x, y: flow.gather(x, -1, places(y, x.shape[-1])), "[[0, -1]]": lambda x: x[[0, -1]],
     "gather keyword": lambda x, y: flow.gather(input=x, dim=0, index=places(y, x.shape[0])),
-    "[k]": lambda x, y: x[some(y, x.shape[0])], "[..., k]": lambda x, y: x[..., some(y, x.shape[-1])],
-    "index_select": lambda x, y: flow.index_select(x, 0, some(y, x.shape[0])),
+    "[k]": lambda x, y: x[first_places(y, x.shape[0])],
+    "[..., k]": lambda x, y: x[..., first_places(y, x.shape[-1])],
+    "index_select": lambda x, y: flow.index_select(x, 0, first_places(y, x.shape[0])),
     "take": lambda x, y: flow.take(x, places(y, x.numel())), "one_hot": lambda x: F.one_hot(places(x, 4), 4),
     "scatter_add": lambda x, y, z: flow.scatter_add(x, -1, places(y, x.shape[-1]), z.to(x.dtype)),
     "scatter n": lambda x, y, n: flow.scatter(x, -1, places(y, x.shape[-1]), n)}

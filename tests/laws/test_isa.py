@@ -19,7 +19,7 @@ LAWS = [*(f"tests/laws/test_{name}.py" for name in ("boundaries", "cast", "large
         "tests/fast/test_winograd_range.py"]
 
 
-def others() -> list[str]:
+def other_instruction_sets() -> list[str]:
     """Return the instruction sets that are compiled and supported by this processor, but not in use."""
     flags = kernels.cpu_flags()
     return [isa for isa in kernels.ORDER if isa != kernels.ISA and kernels.compiled(
@@ -36,7 +36,7 @@ def child(isa: str, *command: str) -> subprocess.CompletedProcess:
 def test_kernels_are_correct_in_every_instruction_set():
     if os.environ.get("FLOWEDU_ISA"):
         return                                        # the user chose this set
-    for isa in others():
+    for isa in other_instruction_sets():
         done = child(isa, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist",
                      *LAWS, "-k", "edges or halves or every or bfloat16 or softmax or entropy or optimizers "
                      "or rows or odd or packed or special")
@@ -44,7 +44,7 @@ def test_kernels_are_correct_in_every_instruction_set():
 
 
 def test_the_setting_is_followed():
-    for isa in others():
+    for isa in other_instruction_sets():
         assert child(isa, "-c", "import flowedu._kernels as k; print(k.ISA)").stdout.strip() == isa
 
 

@@ -81,7 +81,7 @@ def run_on_devices(op, attrs, shards, p, out, full, full_out):
     return got
 
 
-def ways(spaces):
+def layouts_of_inputs(spaces):
     """Return every layout of the inputs; for more than 8 inputs, those in which at most two are not
     broadcast.
     """
@@ -101,7 +101,7 @@ def that_hold(op, arrays, attrs, want, spaces, p, rng) -> set:
     n, found = len(arrays), set()
     shards = [{s: scatter(a, s, p, rng) for s in space} for a, space in zip(arrays, spaces)]
     full, full_out = arrays[0].shape if arrays else (), want[0].shape
-    for ins in ways(spaces[:n]):
+    for ins in layouts_of_inputs(spaces[:n]):
         if not drawable(arrays, ins):
             continue
         mine, got = [parts[s] for parts, s in zip(shards, ins)], {}
@@ -122,7 +122,7 @@ def holds(op, arrays, attrs, want, sig, p, rng) -> bool:
 
 
 def tried(derived, op, arrays, attrs, want, spaces, p, rng) -> set:
-    """Return the valid layouts, of all layouts, or of `ways` and the derived ones."""
+    """Return the valid layouts, of all layouts, or of `layouts_of_inputs` and the derived ones."""
     found = that_hold(op, arrays, attrs, want, spaces, p, rng)
     return found | {s for s in derived - found if holds(op, arrays, attrs, want, s, p, rng)}
 

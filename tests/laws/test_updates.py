@@ -24,7 +24,7 @@ NOT_NEGATIVE = {"adam_update": (3,), "lamb_update": (3,), "rmsprop_update": (2,)
 LAYOUTS = ("plain", "transposed", "stepped")
 
 
-def laid_out(a, layout):
+def copy_with_layout(a, layout):
     """Return a copy of `a` with another memory layout."""
     if layout == "transposed":
         return np.array(a, order="F")
@@ -37,7 +37,7 @@ def laid_out(a, layout):
 
 def assert_update_equals_reference(op, arrays, attrs, threads=1, layouts=("plain",)):
     want = reference(op, [a.copy() for a in arrays], attrs)
-    mine = [laid_out(a, layouts[i % len(layouts)]) for i, a in enumerate(arrays)]
+    mine = [copy_with_layout(a, layouts[i % len(layouts)]) for i, a in enumerate(arrays)]
     old = get_num_threads()
     set_num_threads(threads)
     try:

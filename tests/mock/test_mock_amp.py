@@ -33,7 +33,7 @@ def name(request):
         yield request.param
 
 
-def found(name, path):
+def import_and_compare(name, path):
     """Return the value by import, after checking that attribute access gives the same one."""
     module, _, last = f"{name}.{path}".rpartition(".")
     there = getattr(importlib.import_module(module), last)
@@ -71,20 +71,20 @@ def train_with_amp(steps=4, context=None, scaler=None):
 @pytest.mark.parametrize(("path", "first"), AUTOCASTS)
 @pytest.mark.parametrize("dtype", [None, "float16", "bfloat16"])
 def test_disabled_autocast_changes_no_bit(name, path, first, dtype):
-    autocast = found(name, path)
+    autocast = import_and_compare(name, path)
     options = {} if dtype is None else {"dtype": getattr(flow, dtype)}
 
     def context():
         return autocast(*first, enabled=False, cache_enabled=False, **options)
 
     assert all(np.array_equal(a, b) for a, b in zip(train_with_amp(), train_with_amp(context=context)))
-    assert isinstance(context(), found(name, "autocast"))
+    assert isinstance(context(), import_and_compare(name, "autocast"))
     assert context()(train_with_amp)(1)[0].shape == (4, 3)                           # also as a decorator
 
 
 @pytest.mark.parametrize(("path", "first"), SCALERS)
 def test_a_disabled_scaler_changes_no_bit(name, path, first):
-    make = found(name, path)
+    make = import_and_compare(name, path)
     scaler = make(*first, init_scale=128.0, growth_interval=5, enabled=False)
     assert all(np.array_equal(a, b) for a, b in zip(train_with_amp(), train_with_amp(scaler=scaler)))
     assert {n for n in dir(scaler) if n[0] != "_"} == SURFACE
@@ -103,7 +103,7 @@ def test_enabled_amp_computes_and_is_disabled_without_a_gpu(name, path, first, g
     """Without a GPU, PyTorch warns and continues, and so does the mock."""
     monkeypatch.setattr(flow.cuda, "is_available", lambda: gpu)
     monkeypatch.setattr(device, "gpus", lambda: int(gpu))
-    make = found(name, path)
+    make = import_and_compare(name, path)
     for options in ({}, {"enabled": True}):
         with warnings.catch_warnings(record=True) as told:
             warnings.simplefilter("always")
@@ -122,7 +122,7 @@ def test_enabled_amp_computes_and_is_disabled_without_a_gpu(name, path, first, g
 def test_the_warning_is_printed_once_per_line(name, monkeypatch):
     """One warning per line, as in PyTorch, because a training loop passes it in every step."""
     monkeypatch.setattr(flow.cuda, "is_available", lambda: False)
-    make = found(name, "autocast")
+    make = import_and_compare(name, "autocast")
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("default")
         for _ in range(3):
@@ -133,7 +133,7 @@ def test_the_warning_is_printed_once_per_line(name, monkeypatch):
 
 @pytest.mark.parametrize(("path", "first"), [*AUTOCASTS, *SCALERS])
 def test_invalid_calls_are_refused(name, path, first):
-    make = found(name, path)
+    make = import_and_compare(name, path)
     with pytest.raises(CallError, match="(?s)there is no argument 'enable'.*enabled"):
         make(*first, enable=False)
     if "device" in str(inspect.signature(make.__init__)):
@@ -144,7 +144,7 @@ def test_invalid_calls_are_refused(name, path, first):
 def test_autocast_to_float32_changes_nothing(name):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert found(name, "autocast")("cpu", dtype=flow.float32)
+        assert import_and_compare(name, "autocast")("cpu", dtype=flow.float32)
 
 
 def test_query_functions(name):

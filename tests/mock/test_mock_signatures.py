@@ -48,7 +48,7 @@ AT_LEAST = {"arange", "randint", "randint_like", "repeat_interleave"}    # test_
 RENAMED = {_short(n): pairs for names, pairs in table.RENAMED.items() for n in names.split()}
 
 
-def _said(x) -> str:
+def _format_default(x) -> str:
     if inspect.isfunction(x) or inspect.isbuiltin(x):
         return repr(x.__name__)
     return repr(x).replace("torch.", "").replace("flowedu.", "").replace("RedOpType",
@@ -60,7 +60,7 @@ def _same(name: str, ours, theirs) -> bool:
                                                       and type(ours) in (int, float) and
                                                       type(theirs) in (int, float) and ours == theirs):
         return True
-    a, b = _said(ours), _said(theirs)
+    a, b = _format_default(ours), _format_default(theirs)
     if isinstance(ours, (list, tuple)) and isinstance(theirs, (list, tuple)):
         return [*ours] == [*theirs]
     if name == "op":  # values of a Python Enum and of a C++ enum
@@ -121,7 +121,7 @@ def _pairs(torch):
                 yield f"Tensor.{n}", getattr(flow.Tensor, n), getattr(torch.Tensor, n)
 
 
-def _found(torch) -> tuple[set, list, int]:
+def _compare_signatures(torch) -> tuple[set, list, int]:
     """Return the rows that were needed, the differences without a row, and the number of compared names."""
     used = set()
     wrong = []
@@ -167,7 +167,7 @@ def _owner(name: str) -> tuple[type, ...]:
 @pytest.mark.torch
 def test_arguments_are_pytorchs_or_in_the_table():
     torch = pytest.importorskip("torch")
-    used, wrong, compared = _found(torch)
+    used, wrong, compared = _compare_signatures(torch)
     assert not wrong, f"{len(wrong)}: " + "\n".join(wrong)
     assert compared > 1200
     idle = {k for k, row in ROWS.items() if k not in used and k[0] not in {"*", *AT_LEAST}}

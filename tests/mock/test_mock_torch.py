@@ -26,7 +26,7 @@ CALLS = {
 }
 
 
-def of(name, path):
+def get_by_path(name, path):
     module, _, last = f"{name}.{path}".rpartition(".")
     return getattr(importlib.import_module(module), last)
 
@@ -40,8 +40,8 @@ def torch():
 @pytest.mark.parametrize("path", CALLS)
 def test_arguments_are_pytorchs_under_torch_and_flowedus_under_oneflow(path):
     with mock.enable():
-        there, own = of("torch", path), of("flowedu", path)
-        assert there is not own and of("oneflow", path) is own
+        there, own = get_by_path("torch", path), get_by_path("flowedu", path)
+        assert there is not own and get_by_path("oneflow", path) is own
         places, keywords = ([n for n in text.split(", ") if n] for text in CALLS[path])
         parameters = inspect.signature(there).parameters
         assert [n for n, p in parameters.items() if p.kind is p.POSITIONAL_OR_KEYWORD][:len(places)] == places

@@ -31,7 +31,7 @@ def attended(q, k, v, mask, in_graph=False, **options):
     return [y.detach().numpy() for y in out]
 
 
-def meant(q, k, v, looks):
+def attend_to_unmasked_keys(q, k, v, looks):
     """Compute each row over its unmasked keys."""
     y = np.zeros((*q.shape[:-1], v.shape[-1]))
     for at in np.ndindex(q.shape[:-1]):
@@ -53,7 +53,7 @@ def test_zeros_and_finite_gradients(in_graph, numbers, looks, low):
     mask = flow.tensor(np.where(looks, 0.0, -INF) if numbers else looks)
     y, *grads = attended(q, k, v, mask, in_graph)
     whole = np.broadcast_to(looks, (2, 3, 6))
-    np.testing.assert_allclose(y, meant(q, k, v, whole), rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(y, attend_to_unmasked_keys(q, k, v, whole), rtol=1e-10, atol=1e-12)
     # only the rows that have keys
     blind = ~whole.any(-1)
     kept = np.where(blind[..., None], True, whole)

@@ -43,7 +43,7 @@ class script:
         return step
 
 
-def seen(get, times):
+def collect_results(get, times):
     """Return the results of `times` calls: items, and exceptions by type and text."""
     found = []
     for _ in range(times):
@@ -61,7 +61,7 @@ steps = st.lists(st.one_of(st.integers(), st.none(), st.text(max_size=3).map(Val
 @given(steps, st.integers(1, 5), st.integers(0, 15))
 def test_items_are_the_same_with_and_without_prefetching(steps, depth, times):
     with Prefetcher(script(steps), depth) as p:
-        assert seen(p.get, times) == seen(script(steps), times)
+        assert collect_results(p.get, times) == collect_results(script(steps), times)
 
 
 def test_prefetcher_is_an_iterator():
@@ -173,7 +173,7 @@ def test_close_wakes_a_consumer_that_waits():
         leave.wait(WAIT)
 
     p = Prefetcher(produce)
-    consumer = threading.Thread(target=lambda: found.extend(seen(p.get, 1)))
+    consumer = threading.Thread(target=lambda: found.extend(collect_results(p.get, 1)))
     consumer.start()
     assert entered.wait(WAIT)
     p.close(timeout=0)

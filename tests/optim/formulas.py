@@ -72,7 +72,7 @@ def adadelta(w, g, s, t, o):
 
 
 # ---- per-parameter step counts: t is the parameter's "step", not the optimizer's
-def _own(w, g, s, o):
+def _apply_weight_decay(w, g, s, o):
     """Return (w, g, t) with weight decay in g or, decoupled, in w."""
     t = s["step"] = s.get("step", 0) + 1
     g = -g if o["maximize"] else g
@@ -82,7 +82,7 @@ def _own(w, g, s, o):
 
 
 def adamax(w, g, s, _, o):
-    w, g, t = _own(w, g, s, o)
+    w, g, t = _apply_weight_decay(w, g, s, o)
     b1, b2 = o["betas"]
     m = s["exp_avg"] = b1 * s.get("exp_avg", 0) + (1 - b1) * g
     u = s["exp_inf"] = np.maximum(b2 * s.get("exp_inf", 0), np.abs(g) + o["eps"])
@@ -90,7 +90,7 @@ def adamax(w, g, s, _, o):
 
 
 def nadam(w, g, s, _, o):
-    w, g, t = _own(w, g, s, o)
+    w, g, t = _apply_weight_decay(w, g, s, o)
     m, v = _moments(g, s, t, {**o, "do_bias_correction": False})
     b1, b2 = o["betas"]
     mu = [b1 * (1 - 0.96 ** (i * o["momentum_decay"]) / 2) for i in range(1, t + 2)]
@@ -100,7 +100,7 @@ def nadam(w, g, s, _, o):
 
 
 def radam(w, g, s, _, o):
-    w, g, t = _own(w, g, s, o)
+    w, g, t = _apply_weight_decay(w, g, s, o)
     m, v = _moments(g, s, t, {**o, "do_bias_correction": False})
     (b1, b2), most = o["betas"], 2 / (1 - o["betas"][1]) - 1
     n = most - 2 * t * b2 ** t / (1 - b2 ** t)
@@ -111,7 +111,7 @@ def radam(w, g, s, _, o):
 
 
 def rprop(w, g, s, _, o):
-    w, g, t = _own(w, g, s, o)
+    w, g, t = _apply_weight_decay(w, g, s, o)
     turn = g * s.get("prev", 0)
     factor = np.where(turn > 0, o["etas"][1], np.where(turn < 0, o["etas"][0], 1))
     size = s["step_size"] = np.clip(s.get("step_size", o["lr"]) * factor, *o["step_sizes"])
@@ -120,7 +120,7 @@ def rprop(w, g, s, _, o):
 
 
 def asgd(w, g, s, _, o):
-    w, g, t = _own(w, g, s, o)
+    w, g, t = _apply_weight_decay(w, g, s, o)
     eta, mu = s.get("eta", o["lr"]), s.get("mu", 1)
     w = w * (1 - o["lambd"] * eta) - eta * g
     s["ax"] = s.get("ax", 0) + mu * (w - s.get("ax", 0))
@@ -129,7 +129,7 @@ def asgd(w, g, s, _, o):
 
 
 def ftrl(w, g, s, _, o):
-    w, g, t = _own(w, g, s, o)
+    w, g, t = _apply_weight_decay(w, g, s, o)
     before, power = s.get("accumulator_value", o["initial_accumulator_value"]), -o["lr_power"]
     n = s["accumulator_value"] = before + g ** 2
     z = s["z"] = s.get("z", 0) + g - (n ** power - before ** power) / o["lr"] * w

@@ -22,7 +22,7 @@ def torch():
         yield importlib.import_module("torch")
 
 
-def written(state) -> bytes:
+def save_to_bytes(state) -> bytes:
     f = io.BytesIO()
     flow.save(state, f)
     return f.getvalue()
@@ -31,8 +31,8 @@ def written(state) -> bytes:
 @given(st.one_of(states, leaves))
 def test_a_stream_round_trips(state):
     """Reading starts at the stream's position, and equal states are saved as equal bytes."""
-    data = written(state)
-    assert data == written(state)
+    data = save_to_bytes(state)
+    assert data == save_to_bytes(state)
     f = io.BytesIO(b"before" + data)
     f.seek(6)
     assert_same_value(flow.load(f), state)
@@ -102,7 +102,7 @@ def test_arrays_in_bytes():
     assert (flow.load(io.BytesIO(f.getvalue()))["a"].numpy() == [0, 1, 2]).all()
 
 
-WHOLE = written({"x": flow.arange(4), "y": 1})
+WHOLE = save_to_bytes({"x": flow.arange(4), "y": 1})
 
 
 def with_entry(name: str, **kind) -> bytes:

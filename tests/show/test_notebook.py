@@ -128,7 +128,7 @@ def test_a_route_is_displayed_as_an_image(two):
 
 
 # ---- flow.show
-def things():
+def displayable_objects():
     step = job(lambda a: flow.math.relu(a), f32(2, 2))
     step(f32(2, 2))
     at = flow.placement("cpu", [0, 1])
@@ -138,12 +138,13 @@ def things():
 
 
 def test_show_prints_where_there_is_no_notebook(two, capsys):
-    for thing, words in zip(things(), ("(GRAPH:Net_", "plan of ", "plan of ", "all-gather", "tensor([[1.")):
+    for thing, words in zip(displayable_objects(),
+                            ("(GRAPH:Net_", "plan of ", "plan of ", "all-gather", "tensor([[1.")):
         assert flow.show(thing) is None and words in capsys.readouterr().out
 
 
 def test_show_writes_files(two, tmp_path):
-    for i, thing in enumerate(things()):
+    for i, thing in enumerate(displayable_objects()):
         page = flow.show(thing, tmp_path / "deep" / f"{i}.html").read_text(encoding="utf-8")
         root = ElementTree.fromstring(re.sub(r"<!DOCTYPE html>", "", page))
         picture = hasattr(thing, "_repr_svg_")

@@ -12,7 +12,7 @@ NAMED = re.compile(
 ON_DEVICE = ("kernel.cu", "file.py", "hubconf.py", "train.py", "build/", "work/", "user_relu/", "python/ops/")
 
 
-def known() -> set[str]:
+def list_known_paths() -> set[str]:
     """Return all suffixes of the paths of files, such as graph/fuse.py for src/flowedu/fast/graph/fuse.py."""
     tops = ("src", "course", "tests", "tools", "benchmarks", "book", "chapters", "docs")
     paths = [p.relative_to(ROOT).parts for top in tops for p in (ROOT / top).rglob("*.*")] + \
@@ -28,7 +28,7 @@ def unknown(text: str, known: set[str]) -> list[str]:
 
 
 def test_every_path_that_is_named_exists():
-    there = known()
+    there = list_known_paths()
     lines = [(p, i, line) for p in FILES for i, line in enumerate(p.read_text(encoding="utf-8").splitlines(),
                                                                   1)]
     found = [f"{p.relative_to(ROOT)}:{i}: {name}" for p, i, line in lines for name in unknown(line, there)]

@@ -6,7 +6,7 @@ import flowedu as flow
 NAMES = (Path(__file__).parents[1] / "public_names.txt").read_text(encoding="utf-8").split()
 
 
-def found(path: str):
+def find_public(path: str):
     value = flow
     for name in path.split("."):
         value = getattr(value, name)
@@ -17,7 +17,7 @@ def test_every_public_name_exists():
     missing = []
     for path in NAMES:
         try:
-            found(path)
+            find_public(path)
         except AttributeError:
             missing.append(path)
     assert not missing

@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 
 import flowedu as flow
-from graph.making import of
+from graph.making import run_as_graph
 
 N = 6
 VALUES = 0.5 + np.arange(N * N).reshape(N, N) / 16
@@ -33,7 +33,7 @@ METHODS = {
     "clamp_ by": lambda y, z: y.copy_(y.minimum(z)), }
 
 
-def written(method, pair, shared, **options):
+def memory_after_call(method, pair, shared, **options):
     """Return the memory after the call. With shared=False, the op reads a copy."""
     x = flow.tensor(VALUES, **options)
     y, z = PAIRS[pair](x)
@@ -45,7 +45,7 @@ def written(method, pair, shared, **options):
 @pytest.mark.parametrize("method", METHODS)
 def test_a_view_is_read_before_it_is_written(method, pair):
     for dtype in (flow.float32, flow.float64, flow.float16):
-        got, want = (written(method, pair, shared, dtype=dtype) for shared in (True, False))
+        got, want = (memory_after_call(method, pair, shared, dtype=dtype) for shared in (True, False))
         np.testing.assert_array_equal(got, want, err_msg=dtype.name)
 
 
@@ -112,7 +112,8 @@ def test_a_graph_writes_as_with_copies(method, pair):
         METHODS[method](y, z)
         return x * 1
 
-    np.testing.assert_allclose(of(f, flow.tensor(VALUES)).numpy(), written(method, pair, False), rtol=1e-12)
+    np.testing.assert_allclose(run_as_graph(f, flow.tensor(VALUES)).numpy(),
+                               memory_after_call(method, pair, False), rtol=1e-12)
 
 
 @pytest.mark.parametrize("pair", GRAPH_PAIRS)

@@ -41,7 +41,7 @@ def assert_float32_near_float64(f, a, b, least=1e-37):
 
 
 @st.composite
-def some(draw):
+def spaced_elements(draw):
     """Draw 16 elements of one magnitude, spaced so that the slope of std survives rounding."""
     rng = np.random.default_rng(draw(st.integers(0, 2 ** 32 - 1)))
     a = rng.uniform(0.1, 1, 16) * rng.choice([-1, 1], 16)
@@ -50,7 +50,7 @@ def some(draw):
 
 @pytest.mark.parametrize("name", ROOMY)
 @settings(max_examples=25)
-@given(a=some(), b=some(), power=st.integers(-30, 19))
+@given(a=spaced_elements(), b=spaced_elements(), power=st.integers(-30, 19))
 def test_representable_results_do_not_overflow(name, a, b, power):
     size = 10.0 ** power
     least = {"softmax": 1e-4, "mean": 1e-6 * size}.get(name, 1e-37)        # between 0 and 1; sums may cancel
@@ -59,7 +59,7 @@ def test_representable_results_do_not_overflow(name, a, b, power):
 
 @pytest.mark.parametrize("name", SQUARED)
 @settings(max_examples=25)
-@given(a=some(), power=st.integers(-15, 19))
+@given(a=spaced_elements(), power=st.integers(-15, 19))
 def test_representable_variances_do_not_overflow(name, a, power):
     assert_float32_near_float64(SQUARED[name], a * 10.0 ** power, a)
 

@@ -22,7 +22,7 @@ CLOSE = {"float16": 2e-3, "bfloat16": 1e-2, "float32": 2e-5, "float64": 1e-9}
 STEP = 1e-6
 
 
-def meant(text: str, inputs: dict):
+def evaluate_reference(text: str, inputs: dict):
     with np.errstate(all="ignore"):
         return evaluate_line(text, m, inputs)
 
@@ -47,12 +47,12 @@ def finite_differences(text: str, inputs: dict, name: str):
     finite.
     """
     x = inputs[name]
-    found, factors = np.zeros(x.shape), draw_weights(flatten(meant(text, inputs)))
+    found, factors = np.zeros(x.shape), draw_weights(flatten(evaluate_reference(text, inputs)))
 
     def results(k, step):
         moved = x.a.copy()
         moved[k] += step
-        return flatten(meant(text, {**inputs, name: T(moved)}))
+        return flatten(evaluate_reference(text, {**inputs, name: T(moved)}))
 
     for k in np.ndindex(*x.shape):
         for y, z, w in zip(results(k, STEP), results(k, -STEP), factors):
@@ -66,7 +66,7 @@ def finite_differences(text: str, inputs: dict, name: str):
 def test_values_and_gradients_equal_the_reference(case):
     text, flags = split(case)
     ours, theirs = variables(text, flow, True), variables(text, m, False)
-    got, want = evaluate_line(text, flow, ours), meant(text, theirs)
+    got, want = evaluate_line(text, flow, ours), evaluate_reference(text, theirs)
     if "mode" in flags:                                    # either of several equal elements may be chosen
         got, want = got.values, want.values
     a, b = flatten(got), flatten(want)
@@ -117,7 +117,7 @@ def test_assignments_equal_the_reference(case, value):
     floating = category(twin[name].kind) == 2
     x, y = env[name].clone(), T(twin[name].a.copy())
     if value == "row":
-        shape = meant(text, twin).shape[-1:]
+        shape = evaluate_reference(text, twin).shape[-1:]
         row = np.random.default_rng(1).standard_normal(shape).astype(y.a.dtype)
         leaf, v = flow.tensor(row, requires_grad=floating), T(row)
     else:

@@ -129,7 +129,7 @@ def test_clip_accepts_bounds_outside_the_dtype(kind):
 
 
 # ---- writes
-def _written(x, v):
+def _write_first_element(x, v):
     y = x.clone()
     y[0] = v
     return y[:1]
@@ -141,7 +141,7 @@ def _scattered(x, v):
 
 WRITES = {
     "fill_": lambda x, v: x.clone().fill_(v)[:1], "copy_": lambda x, v: x.clone().copy_(v)[:1],
-    "setitem": _written, "masked_fill": lambda x, v: x.masked_fill(x == x, v)[:1],
+    "setitem": _write_first_element, "masked_fill": lambda x, v: x.masked_fill(x == x, v)[:1],
     "masked_fill_": lambda x, v: x.clone().masked_fill_(x == x, v)[:1],
     "index_fill": lambda x, v: x.index_fill(0, flow.tensor([0]), v)[:1], "scatter": _scattered,
     "index_put": lambda x, v: x.index_put((flow.tensor([0]),), flow.tensor(v, dtype=x.dtype))[:1],

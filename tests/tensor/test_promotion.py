@@ -14,7 +14,7 @@ NAMES = ["bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat1
 OPERATORS = [operator.add, operator.mul, operator.truediv, operator.lt, operator.eq]
 
 
-def of(module, name, shape):
+def make_ones(module, name, shape):
     return module.ones(shape, dtype=getattr(module, name))
 
 
@@ -26,7 +26,8 @@ def same_dtype(a, b):
 def test_dtypes_of_two_tensors_are_promoted_as_in_pytorch(a, b):
     for f in OPERATORS:
         for p, q in (((2,), (2,)), ((2,), ()), ((), (2,)), ((), ())):
-            ours, theirs = f(of(flow, a, p), of(flow, b, q)), f(of(torch, a, p), of(torch, b, q))
+            ours, theirs = (f(make_ones(flow, a, p), make_ones(flow, b, q)),
+                            f(make_ones(torch, a, p), make_ones(torch, b, q)))
             same_dtype(ours, theirs)
             np.testing.assert_array_equal(ours.double().numpy(), theirs.double().numpy())
 
@@ -39,12 +40,12 @@ def test_a_tensor_and_a_number(name, number):
             for flipped in (False, True):
                 g = (lambda x, y, f=f: f(y, x)) if flipped else f
                 try:
-                    theirs = g(of(torch, name, shape), number)
+                    theirs = g(make_ones(torch, name, shape), number)
                 except (RuntimeError, TypeError, NotImplementedError):
                     continue                          # PyTorch has no kernel for it
                 if (name, number) == ("uint8", -1) and f in (operator.floordiv, operator.mod):
                     continue                          # PyTorch wraps to 255: test_numbers.py
-                ours = g(of(flow, name, shape), number)
+                ours = g(make_ones(flow, name, shape), number)
                 same_dtype(ours, theirs)
 
 
@@ -54,20 +55,20 @@ def test_functions_of_one_tensor(name):
               "logical_not"):
         args = (0,) if f == "cumsum" else ()
         try:
-            theirs = getattr(of(torch, name, (3,)), f)(*args)
+            theirs = getattr(make_ones(torch, name, (3,)), f)(*args)
         except (RuntimeError, NotImplementedError):
             continue
-        same_dtype(getattr(of(flow, name, (3,)), f)(*args), theirs)
+        same_dtype(getattr(make_ones(flow, name, (3,)), f)(*args), theirs)
 
 
 @pytest.mark.parametrize("a, b", list(itertools.product(NAMES, NAMES)))
 def test_result_type_and_joining(a, b):
     assert flow.promote_types(getattr(flow, a), getattr(flow, b)).name == str(
         torch.promote_types(getattr(torch, a), getattr(torch, b))).removeprefix("torch.")
-    same_dtype(flow.cat([of(flow, a, (2,)), of(flow, b, (1,))]), torch.cat([of(torch, a, (2,)),
-                                                                            of(torch, b, (1,))]))
-    same_dtype(flow.where(flow.tensor([True, False]), of(flow, a, (2,)), of(flow, b, (2,))),
-               torch.where(torch.tensor([True, False]), of(torch, a, (2,)), of(torch, b, (2,))))
+    same_dtype(flow.cat([make_ones(flow, a, (2,)), make_ones(flow, b, (1,))]),
+               torch.cat([make_ones(torch, a, (2,)), make_ones(torch, b, (1,))]))
+    same_dtype(flow.where(flow.tensor([True, False]), make_ones(flow, a, (2,)), make_ones(flow, b, (2,))),
+               torch.where(torch.tensor([True, False]), make_ones(torch, a, (2,)), make_ones(torch, b, (2,))))
     assert flow.can_cast(getattr(flow, a), getattr(flow, b)) == torch.can_cast(getattr(torch, a),
                                                                                getattr(torch, b))
 

@@ -21,7 +21,7 @@ COUNT = "sum prod cumsum".split()
 BOOL = "any all isnan logical_not".split()
 
 
-def of(module, name, shape):
+def make_ones(module, name, shape):
     return module.ones(shape, dtype=getattr(module, name))
 
 
@@ -35,7 +35,8 @@ def assert_matches(ours, meant):
 def test_two_tensors_have_the_dtype_of_the_table(a, b):
     for f in OPERATORS:
         for p, q in SHAPES:
-            assert_matches(f(of(flow, a, p), of(flow, b, q)), f(of(m, a, p), of(m, b, q)))
+            assert_matches(f(make_ones(flow, a, p), make_ones(flow, b, q)),
+                           f(make_ones(m, a, p), make_ones(m, b, q)))
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -47,12 +48,12 @@ def test_a_tensor_and_a_number(name, number):
         for shape in ((2,), ()):
             for flipped in (False, True):
                 g = (lambda x, y, f=f: f(y, x)) if flipped else f
-                assert_matches(g(of(flow, name, shape), number), g(of(m, name, shape), number))
+                assert_matches(g(make_ones(flow, name, shape), number), g(make_ones(m, name, shape), number))
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_functions_of_one_tensor(name):
-    x, kind = of(flow, name, (3,)), category(name)
+    x, kind = make_ones(flow, name, (3,)), category(name)
 
     def call(f):
         return (getattr(x, f)(0) if f == "cumsum" else getattr(x, f)()).dtype.name
@@ -72,14 +73,14 @@ def test_functions_of_one_tensor(name):
 @pytest.mark.parametrize("a, b", list(itertools.product(NAMES, NAMES)))
 def test_joining_and_result_type(a, b):
     want = PAIRS[a, b]
-    left, right = of(flow, a, (2,)), of(flow, b, (2,))
+    left, right = make_ones(flow, a, (2,)), make_ones(flow, b, (2,))
     assert flow.promote_types(left.dtype, right.dtype).name == want == PAIRS[b, a]
     assert flow.result_type(left, right).name == want and flow.cat([left, right]).dtype.name == want
     assert flow.stack([left, right]).dtype.name == want
     assert flow.where(flow.tensor([True, False]), left, right).dtype.name == want
     assert flow.maximum(left, right).dtype.name == want
     assert flow.can_cast(left.dtype, right.dtype) == (category(a) <= category(b))
-    low, high = of(flow, a, ()), right
+    low, high = make_ones(flow, a, ()), right
     assert flow.result_type(low, high).name == result(T(np.ones(()), a), T(np.ones(2), b))
 
 
@@ -87,8 +88,8 @@ def test_joining_and_result_type(a, b):
 def test_result_type_of_numbers(number, name):
     value = {"bool": True, "int": 3, "float": 2.5}[number]
     for shape in ((), (2,)):
-        assert flow.result_type(of(flow, name, shape), value).name == NUMBERS[number, name]
-        assert flow.result_type(value, of(flow, name, shape)).name == NUMBERS[number, name]
+        assert flow.result_type(make_ones(flow, name, shape), value).name == NUMBERS[number, name]
+        assert flow.result_type(value, make_ones(flow, name, shape)).name == NUMBERS[number, name]
 
 
 @pytest.mark.parametrize("to", NAMES)

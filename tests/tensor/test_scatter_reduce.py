@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import flowedu as flow
-from graph.making import of
+from graph.making import run_as_graph
 
 FOLDS = {"sum": sum, "prod": np.prod, "mean": np.mean, "amax": max, "amin": min}
 DTYPES = (flow.float32, flow.float64, flow.int32, flow.int64, flow.float16, flow.bfloat16, flow.int8,
@@ -104,5 +104,5 @@ def test_scatter_reduce_in_a_graph():
     x, i, s = (flow.tensor([[1.0, 2.0], [3.0, 4.0]]), flow.tensor([[1, 0], [1, 1]]),
                flow.tensor([[5.0, 6.0], [7.0, 8.0]]))
     want = by_loop(x.numpy(), 0, i.numpy(), s.numpy(), "sum", True)
-    np.testing.assert_array_equal(of(lambda x, i, s: flow.scatter_reduce(x, 0, i, s, "sum"), x, i, s).numpy(),
-                                  want)
+    np.testing.assert_array_equal(run_as_graph(lambda x, i, s: flow.scatter_reduce(x, 0, i, s, "sum"), x, i,
+                                               s).numpy(), want)

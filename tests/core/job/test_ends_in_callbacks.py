@@ -90,7 +90,7 @@ def watched_slope(f):
     run_training_step(body)
 
 
-def built(f):
+def build_graph(f):
     class Own(flow.nn.Graph):
         def build(self, x):
             f()
@@ -147,7 +147,7 @@ def collective(f):
     flow.distributed.spawn(program, 2)
 
 
-def kept(f, method):
+def load_with_hook(f, method):
     """Save and load a layer with hook `method`."""
     layer = flow.nn.Linear(2, 2)
     getattr(layer, method)(f)
@@ -191,7 +191,7 @@ PLACES = {
     "watch": watched, "watch_diff": watched_slope,
     "the body of a job": lambda f: job(lambda x: (f(), x)[1], f32(2, 3))(f32(2, 3)),
     "an initializer": initialised,
-    "build": built, "a module in build": inside_build,
+    "build": build_graph, "a module in build": inside_build,
     "a closure": closure, "a schedule": schedule,
     "a Python kernel": lambda f: python_op(f, "forward"), "its gradient": lambda f: python_op(f, "backward"),
     "a Python kernel in a graph": lambda f: python_op(f, "forward", True),
@@ -199,7 +199,7 @@ PLACES = {
     "gradcheck": lambda f: flow.autograd.gradcheck(lambda x: (f(), x)[1], leaf()),
     "a generator without gradients": with_grad,
     "a rank": on_ranks, "a rank others wait for": collective,
-    **{f"a {m[9:]}": lambda f, m=m: kept(f, m) for m in (
+    **{f"a {m[9:]}": lambda f, m=m: load_with_hook(f, m) for m in (
         "register_state_dict_pre_hook", "register_state_dict_post_hook", "register_load_state_dict_pre_hook",
         "register_load_state_dict_post_hook")},
     "a backward pre-hook": lambda f: hooked(f, "register_full_backward_pre_hook"),

@@ -196,13 +196,13 @@ def _line(n, corners):
     return (np.linspace(-1, 1, n) if n > 1 else np.zeros(1)) if corners else (2 * np.arange(n) + 1) / n - 1
 
 
-def _moved(d):
+def _draw_affine_arguments(d):
     n = d.one_of(1, 2)
     return {"theta": d.floats(n, 2, 3), "size": (n, 1, d.one_of(1, 2, 5), d.one_of(1, 3)),
             "align_corners": d.one_of(True, False)}
 
 
-@row(_moved)
+@row(_draw_affine_arguments)
 def affine_grid(theta, size, align_corners=None):
     n, _, h, w = size
     grid = np.ones((h, w, 3))

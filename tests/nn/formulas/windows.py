@@ -92,14 +92,14 @@ def _spans(size, out):
     return [(i * size // out, -(-(i + 1) * size // out)) for i in range(out)]
 
 
-def _asked(input, output_size, n):
+def _fill_output_size(input, output_size, n):
     size = input.shape[-n:]
     return size, [s if o is None else o for o, s in zip(each(output_size, n), size)]
 
 
 def adaptive_avg_pool(n):
     def formula(input, output_size):
-        size, out = _asked(input, output_size, n)
+        size, out = _fill_output_size(input, output_size, n)
         y = [input[(..., *(slice(*s) for s in spans))].mean(tuple(range(-n, 0)))
              for spans in itertools.product(*map(_spans, size, out))]
         return np.stack(y, -1).reshape(*input.shape[:-n], *out)
@@ -109,7 +109,7 @@ def adaptive_avg_pool(n):
 
 def adaptive_max_pool(n):
     def formula(input, output_size, return_indices=False):
-        size, out = _asked(input, output_size, n)
+        size, out = _fill_output_size(input, output_size, n)
         flat = np.arange(math.prod(size)).reshape(size)
         best, places = [], []
         for spans in itertools.product(*map(_spans, size, out)):

@@ -135,15 +135,15 @@ class T:
         return int(self.a)
 
     def __getitem__(self, index):
-        a, rest = taken(self.a, plain(index))
+        a, rest = take_basic_indices(self.a, plain(index))
         return T(a[rest], self.kind)
 
     def __setitem__(self, index, value):
-        a, rest = taken(self.a, plain(index))
+        a, rest = take_basic_indices(self.a, plain(index))
         a[rest] = as_kind(value.a if isinstance(value, T) else value, self.kind).a
 
 
-def taken(a, index):
+def take_basic_indices(a, index):
     """Return (view, rest of the index). Integers are applied first, so that only lists and masks can move
     axes.
     """

@@ -13,7 +13,7 @@ def ints(args) -> tuple:
     return tuple(args[0]) if len(args) == 1 and isinstance(args[0], (tuple, list)) else args
 
 
-def moved(f):
+def moves_elements(f):
     """Wrap f(array, ...) as a function of tensors that keeps the dtype."""
     return lambda x, *args, **kwargs: T(f(x.a, *args, **kwargs), x.kind)
 
@@ -143,7 +143,7 @@ MOVED = {
     "slice_scatter": slice_scatter, "pad": pad,
     "atleast_1d": np.atleast_1d, "atleast_2d": np.atleast_2d, "atleast_3d": np.atleast_3d,
 }
-FUNCTIONS = {n: moved(f) for n, f in MOVED.items()}
+FUNCTIONS = {n: moves_elements(f) for n, f in MOVED.items()}
 
 
 def joined(f):
