@@ -54,7 +54,7 @@ def test_values_and_gradients_match_the_cpu(name, half):
 
 @pytest.mark.parametrize(("case", "half"),
                          list_calls_and_dtypes(lambda op: op.name not in NO_KERNEL and op.name != "cast"))
-def test_every_op(case, half):
+def test_results_are_near_those_of_the_cpu(case, half):
     """Results are within a few roundings of the CPU's, as for float32 kernels."""
     op, example = case
     attrs = attributes(op, example)

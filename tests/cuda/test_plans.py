@@ -48,7 +48,7 @@ def assert_near_cpu_result(got, want, tolerance=1e-4):
 
 
 @pytest.mark.parametrize("case", CALLS, ids=label)
-def test_every_op_in_a_plan(case):
+def test_ops_in_a_plan_equal_the_cpu(case):
     op, example = case
     arrays, attrs = draw_call(op, example)
     if not arrays:
@@ -69,7 +69,7 @@ def test_every_op_in_a_plan(case):
 
 @many
 @given(random_programs)
-def test_random_programs(program):
+def test_random_programs_in_plans_equal_the_cpu(program):
     """Elementwise chains are not fused, because every fused one would be compiled; the models below contain
     some.
     """
@@ -89,7 +89,7 @@ def test_random_programs(program):
 
 
 @pytest.mark.parametrize("name", nets.modules_with_inputs())
-def test_models(name):
+def test_models_in_plans_equal_the_cpu(name):
     make, xs = nets.modules_with_inputs()[name]
     flow.manual_seed(0)
     model = make().eval()
@@ -130,7 +130,7 @@ OPTIMIZERS = {
 
 
 @pytest.mark.parametrize("name", OPTIMIZERS)
-def test_training(name):
+def test_training_in_a_plan_equals_the_cpu(name):
     g, _ = followed(make_mlp, OPTIMIZERS[name], *batch(),
                     scheduler=lambda o: flow.optim.lr_scheduler.StepLR(o, 2, 0.5))
     assert executor(g).runs == 4 and g.state_dict()["System-Train-TrainStep"].item() == 4

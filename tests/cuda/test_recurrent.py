@@ -29,7 +29,7 @@ def test_recurrent_layers_match_the_cpu(net, packed):
         np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
 
 
-def test_in_a_graph():
+def test_recurrent_layers_run_in_a_graph():
     class Last(nn.Graph):
         def __init__(self, net):
             super().__init__()

@@ -119,7 +119,7 @@ def in_graph(mode, layout):
 
 @pytest.mark.parametrize("mode", [False, True])
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_in_a_graph(mode, layout):
+def test_creation_in_a_graph_equals_eager_creation(mode, layout):
     for name, got in in_graph(mode, layout).items():
         want = CALLS[name](None)
         assert_same_global_tensor(got, want, layout, name if "rand" not in name and name != "normal"

@@ -47,7 +47,7 @@ class TestPlacement:
         assert (flow.placement("cpu", {0: [0, 1]}) == row(0, 1)
                 and flow.placement("cpu", range(2)) == row(0, 1))
 
-    def test_attributes(self):
+    def test_a_placement_has_type_ranks_and_hierarchy(self):
         p = grid()
         assert (p.type == p.device_type == "cpu" and p.ranks.tolist() == [[0, 1], [2, 3]]
                 and p.hierarchy == (2, 2))
@@ -214,7 +214,7 @@ class TestConversion:
         with pytest.raises(RuntimeError, match="another process"):
             make_global(B).to_local(rank=9)
 
-    def test_outside_the_placement(self):
+    def test_a_rank_outside_the_placement_has_an_empty_part(self):
         assert tuple(make_global(split(0)).to_local(rank=3).shape) == (0, 0)
 
     def test_conversion_without_arguments_changes_nothing(self):
@@ -274,7 +274,7 @@ class TestOps:
             make_global(B) + local
         assert "y.to_global" in str(e.value)
 
-    def test_removed_devices(self, world):
+    def test_devices_beyond_a_smaller_world_are_refused(self, world):
         x = make_global(split(0), row(0, 1, 2, 3))
         world(2)
         with pytest.raises(RuntimeError, match="rank must be less than world size"):
@@ -406,7 +406,7 @@ class TestOps:
         y.sum().backward()
         assert y.numpy().tolist() == want.tolist() and len(seen) == 1
 
-    def test_printing(self):
+    def test_repr_shows_placement_and_sbp(self):
         assert repr(flow.ones(1, 6, placement=row(0, 1), sbp=split(1))) == (
             "tensor([[1., 1., 1., 1., 1., 1.]],\n       placement=flowedu.placement(type=\"cpu\", "
             "ranks=[0, 1]),\n       sbp=(flowedu.sbp.split(dim=1),), dtype=flowedu.float32)")
@@ -496,19 +496,19 @@ class TestRandomAndModules:
 
 
 class TestExplain:
-    def test_a_tensor(self, capsys):
+    def test_explain_prints_layouts_bytes_and_the_reason(self, capsys):
         x, w = make_global(split(0)), make_global(B)
         flow.explain(x @ w)
         said = capsys.readouterr().out
         assert "-> a=S(0), b=B -> y=S(0): 0 bytes" in said and "because: the fewest bytes" in said
 
-    def test_rejected_alternatives(self, capsys):
+    def test_explain_of_a_given_layout_names_no_alternative(self, capsys):
         flow.explain(make_global(split(0)))
         flow.explain(flow.ones(2))
         assert "as it was asked for" in (said := capsys.readouterr().out) and "a local tensor" in said
 
     @pytest.mark.parametrize("target", [B, split(0), split(1)])
-    def test_a_boxed_value(self, target, capsys):
+    def test_explain_of_a_boxed_value_prints_its_route(self, target, capsys):
         partial = make_global(split(1)) @ make_global(split(0))
         assert partial.sbp == (flow.sbp.partial_sum,)
         flow.explain(partial.to_global(sbp=target))
@@ -522,25 +522,25 @@ class TestExplain:
         flow.explain(w.grad)
         assert "all-reduce of partial sums" in capsys.readouterr().out
 
-    def test_a_function(self, capsys):
+    def test_explain_of_a_function_lists_its_ops(self, capsys):
         flow.explain(lambda x: (x @ make_global(split(0))).relu(), make_global(split(0)))
         said = capsys.readouterr().out
         assert "matmul" in said and "relu" in said and "2 ops, " in said and " moved between devices" in said
 
-    def test_strict(self):
+    def test_strict_mode_refuses_inputs_that_need_boxing(self):
         with flow.boxing.strict(), pytest.raises(RuntimeError, match="a is S\\(0\\) but b is S\\(0\\)") as e:
             make_global(split(0)) @ make_global(split(0))
         assert "b=B -> y=S(0)" in str(e.value) and "box a to S(1) (32 bytes)" in str(e.value)
         make_global(split(0)) @ make_global(split(0))
 
-    def test_rule(self):
+    def test_the_rule_chooses_between_signatures(self):
         with flow.boxing.rule("oneflow"):
             assert (make_global(split(0)) + make_global(B)).sbp == (B,)
         assert (make_global(split(0)) + make_global(B)).sbp == (split(0),)
         with pytest.raises(RuntimeError, match="no such rule"):
             flow.boxing.rule("mine")
 
-    def test_route(self, tmp_path):
+    def test_a_route_has_bytes_messages_and_a_drawing(self, tmp_path):
         r = flow.boxing.route(make_global(split(0)), sbp=B)
         assert r.bytes == 64 and r.name == "all-gather" and sorted(r.messages()) == [(0, 1, 32), (1, 0, 32)]
         r.draw(tmp_path / "a.svg")

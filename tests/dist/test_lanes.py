@@ -94,7 +94,7 @@ MIXED = """
 
 @mpi
 @pytest.mark.parametrize("k", [2, 3, 4])
-def test_mixed(tmp_path, k):
+def test_small_and_large_collectives_may_be_mixed(tmp_path, k):
     said = launch(tmp_path, MIXED, k)
     assert said.code == 0 and said.out.split() == ["right"] * k, said.err
 

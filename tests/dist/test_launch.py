@@ -76,7 +76,7 @@ def test_output_lines_are_not_mixed(tmp_path, engine):
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_a_module(tmp_path, engine):
+def test_a_module_is_launched_with_its_package(tmp_path, engine):
     (tmp_path / "package").mkdir()
     (tmp_path / "package" / "__init__.py").write_text("")
     (tmp_path / "package" / "__main__.py").write_text("from . import other\n")
@@ -188,7 +188,7 @@ def unused_port():
 
 
 # ---- arguments
-def test_hosts(tmp_path):
+def test_hosts_are_read_from_arguments_and_files(tmp_path):
     assert launcher.hosts(launcher.parse(["--nproc_per_node", "3", "--hosts", "a,b:2",
                                           "x.py"])) == [("a", 3), ("b", 2)]
     (tmp_path / "hosts").write_text("# machines\na slots=4\nb 2\n\nc\n")
@@ -211,7 +211,7 @@ def test_bad_arguments(args, capsys):
     (["--engine", "threads", "-m", "no_such_module"], "no module no_such_module"),
     (["--engine", "threads", "--nnodes", "2", "x.py"], "the ranks are threads of one process"),
 ])
-def test_errors(args, words, capsys, monkeypatch):
+def test_programs_that_cannot_be_started_are_reported(args, words, capsys, monkeypatch):
     monkeypatch.setattr(sys, "path", list(sys.path))
     monkeypatch.setattr(sys, "argv", list(sys.argv))
     monkeypatch.setattr(os, "environ", dict(os.environ))

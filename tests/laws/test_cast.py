@@ -83,7 +83,7 @@ def draw_castable(d, to, rng) -> np.ndarray:
 
 @pytest.mark.parametrize("to", NUMPY, ids=lambda d: d.name)
 @pytest.mark.parametrize("d", NUMPY, ids=lambda d: d.name)
-def test_every_dtype_to_every_other(d, to):
+def test_casts_between_all_dtypes_follow_c(d, to):
     rng = np.random.default_rng(d.code * 10 + to.code)
     for layout in range(4):
         x = draw_castable(d, to, rng).reshape(20, 15)

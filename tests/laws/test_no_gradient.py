@@ -156,7 +156,7 @@ CALLS = cases(lambda op: not op.mutates and not op.rules and op.inputs)
 
 
 @pytest.mark.parametrize("case", CALLS, ids=label)
-def test_every_op_without_rules(case):
+def test_results_require_grad_and_backward_names_the_op(case):
     """A result requires grad exactly if it is floating and an input requires grad; then backward raises with
     the op's name. Integers never require grad, as in PyTorch.
     """

@@ -220,7 +220,7 @@ def test_orthogonal(kind, sizes):
 @pytest.mark.parametrize("make", [nn.utils.weight_norm, parametrizations.weight_norm,
                                   parametrizations.orthogonal,
                                   lambda m: parametrize.register_parametrization(m, "weight", Symmetric())])
-def test_in_a_graph(make):
+def test_a_parametrized_weight_trains_in_a_graph(make):
     m = make(square())
 
     class Step(nn.Graph):

@@ -64,7 +64,7 @@ def by_pillow(content, mode="RGB"):
 @in_tmp_path
 @given(st.sampled_from(TYPES), st.sampled_from([*TYPES, "int8"]),
        st.sampled_from([(), (1,), (6,), (2, 3), (3, 1, 2)]), st.integers(1, 4))
-def test_every_kind_of_list_as_every_dtype(tmp_path, stored, asked, shape, count):
+def test_every_kind_of_list_decodes_to_every_dtype(tmp_path, stored, asked, shape, count):
     arrays = [(np.random.default_rng(i).uniform(-100, 100, shape)).astype(stored) for i in range(count)]
     got = raw(batch(tmp_path, *({"x": a} for a in arrays)), getattr(flow, asked), shape)
     expected = np.stack(arrays).astype(asked)

@@ -329,7 +329,7 @@ def test_huge_logits_do_not_overflow():
     np.testing.assert_allclose(got, np.full(2, np.log(3)), rtol=1e-6)
 
 
-def test_other_losses():
+def test_losses_have_the_values_of_their_formulas():
     p = softmax(f32(2, 3, seed=3))
     want = -(p * np.log(softmax(LOGITS))).sum(-1)
     np.testing.assert_allclose(run(nn.softmax_cross_entropy_with_logits, p, LOGITS), want, rtol=1e-5)

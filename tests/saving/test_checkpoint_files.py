@@ -135,7 +135,7 @@ def test_the_files_are_those_of_oneflow(tmp_path):
     ("kInt64", dt.int64), ("kUInt8", dt.uint8), ("kFloat16", dt.float16), ("1", dt.char), ("2", dt.float32),
     ("3", dt.float64), ("4", dt.int8), ("5", dt.int32), ("6", dt.int64), ("7", dt.uint8), ("9", dt.float16),
     ("kInt16", dt.int16)])
-def test_every_data_type(tmp_path, token, d):
+def test_every_data_type_is_read(tmp_path, token, d):
     (tmp_path / "out").write_bytes(np.array([1, 0, 1], d.numpy).tobytes())
     (tmp_path / "meta").write_text(f"shape {{ dim: 3 }} data_type: {token}", encoding="utf-8")
     b = cf.read(tmp_path)

@@ -126,7 +126,7 @@ def assert_loads_or_names_file(path, load, names=()):
 
 @pytest.mark.parametrize("name", FORMATS)
 @given(change=changes())
-def test_random_damage(tmp_path_factory, name, change):
+def test_randomly_damaged_files_load_or_name_the_file(tmp_path_factory, name, change):
     package, save, load = FORMATS[name]
     if package:
         pytest.importorskip(package)
@@ -151,7 +151,7 @@ FOLDERS = {
 
 @pytest.mark.parametrize("name", FOLDERS)
 @given(change=changes(), which=st.floats(0, 1))
-def test_random_damage_in_a_folder(tmp_path_factory, name, change, which):
+def test_randomly_damaged_folders_load_or_name_the_file(tmp_path_factory, name, change, which):
     package, save, load = FOLDERS[name]
     if package:
         pytest.importorskip(package)
@@ -205,7 +205,7 @@ MAPS = [None, [], "x", 1, {}, {"w": None}, {"w": 1}, {"w": []}, {"w": "../out.sa
 
 
 @pytest.mark.parametrize("table", MAPS, ids=range(len(MAPS)))
-def test_hostile_indexes(tmp_path, table):
+def test_hostile_indexes_are_refused(tmp_path, table):
     pytest.importorskip("safetensors")
     folder = tmp_path / "model"
     (folder / "sub").mkdir(parents=True)

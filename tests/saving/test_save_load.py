@@ -95,7 +95,7 @@ def test_a_shared_tensor_stays_shared(tmp_path):
                                                                                         "tensor_1"]
 
 
-def test_top_level_kinds(tmp_path):
+def test_tensors_lists_and_dicts_may_be_saved_alone(tmp_path):
     assert_same_value(flow.tensor([1, 2]), round_trip(flow.tensor([1, 2]), tmp_path / "a"))
     assert_same_value([flow.tensor(1.0), (flow.tensor(2),)], round_trip([flow.tensor(1.0), (flow.tensor(2),)],
                                                                         tmp_path / "b"))
@@ -234,7 +234,7 @@ class Better(Plan):
     pass
 
 
-def test_savers(tmp_path):
+def test_a_registered_saver_handles_subclasses(tmp_path):
     seen = []
     register_saver(Plan, lambda obj, path: seen.append((obj, path)))
     plan = Better()
