@@ -14,7 +14,7 @@ from common import HANGS, few
 from flowedu.errors import ArgumentError
 from flowedu_course import course
 from flowedu_course.blocks import blocks
-from flowedu_course.handout import describe_stubs, stub
+from flowedu_course.handout import PARTS_OF_ANSWERS, describe_stubs, stub
 from flowedu_course.language import spans
 from flowedu_course.left_out import turn
 from flowedu_course.teach import stubs, tree
@@ -273,12 +273,14 @@ def test_spans_of_exercises():
 
 @pytest.mark.parametrize("hole", HOLES, ids=lambda h: h.id)
 def test_every_name_of_a_work_file_is_known_to_an_editor(hole, monkeypatch):
-    """Its imports name what the answer gets when it runs: all available names, and all names of the stub."""
+    """Its imports name what the answer gets when it runs: all available names that are no part of the answer,
+    and all names of the stub.
+    """
     monkeypatch.setattr(typing, "TYPE_CHECKING", True)
     text, space = stub(hole), {}
     exec(compile(text, hole.file, "exec", dont_inherit=True), space)
     module = vars(importlib.import_module(hole.module))
-    assert {*hole.at_hand} <= {*space}
+    assert {*hole.at_hand} - PARTS_OF_ANSWERS <= {*space}
     assert all(space[n] is module[n] for n in space if n in module and n in hole.at_hand)
     known = {*space, *dir(__builtins__), *dir(__import__("builtins"))}
     for f in (n for n in ast.walk(ast.parse(text)) if isinstance(n, ast.FunctionDef)):
