@@ -75,13 +75,13 @@ def test_the_same_text_and_one_file_are_named_even_if_short(tmp_path):
 
 @pytest.mark.parametrize("hole", [PLACE, TURNS, SUMS], ids=lambda h: h.id)
 def test_the_initial_code_and_the_librarys_code_are_no_pairs(tmp_path, hole):
-    own = similar.kernels.answer(hole) if hole.kind == "kernel" else stubs.answer_text(hole)
+    own = stubs.library(hole)
     for text in (stub(hole), own):
         assert pairs(tmp_path, {"ann": text, "bob": text}, hole) == {}
 
 
 def test_kernels_and_broken_files_are_compared_by_their_words(tmp_path):
-    own = similar.kernels.answer(SUMS).replace("0", "1")
+    own = stubs.library(SUMS).replace("0", "1")
     renamed = own.replace("inner", "columns") + "\n# mine\n"
     assert pairs(tmp_path, {"ann": own, "bob": renamed}, SUMS) == {
         ("ann", "bob"): (1.0, "the same code with other names or comments")}

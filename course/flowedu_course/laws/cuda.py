@@ -25,27 +25,10 @@ from flowedu.cuda.machine import machine
 from flowedu.cuda.modules import own_file
 from flowedu_course import laws, rules
 from flowedu_course.laws import CASE, SMALLEST, Law, holds
+from flowedu_course.laws.ladders import OWN
 
 OUTSIDE = ("outside", "misaligned", "read only", "crashed")
 UNORDERED = ("race", "unwritten", "diverged", "lanes missing")
-
-
-# ---- kernels that are on no ladder
-def _add(start, memory, x, y):
-    z = memory.allocate(x.size)
-    start("add", -(-x.size // 64), 64, x.size, x, y, z)
-    return x.shape, z
-
-
-def _row_sum(start, memory, x):
-    y = memory.allocate(len(x))
-    start("row_sum", len(x), 64, x.shape[1], x, y)
-    return (len(x),), y
-
-
-OWN = (Ladder("add", (1000,), lambda r, n: (r(n), r(n)), np.add, (Step("add", "add", "", _add),)),
-       Ladder("rows", (8, 1024), lambda r, rows, n: (r((rows, n)),), lambda x: x.sum(1),
-              (Step("row_sum", "row_sum", "", _row_sum),)))
 
 
 def rung(name: str) -> tuple[Ladder, Step]:
@@ -288,6 +271,23 @@ transpose_padded_inside, transpose_padded_race, transpose_padded_values = _laws(
     lambda rng, size: (_near(rng, size, 32, 33, 64), _near(rng, size, 32, 40, 64)), 0,
     lambda sizes: "y has `rows` columns: y[c * rows + r]")
 softmax_warp_stars = transpose_padded_stars = _measures
+
+# ---- hunts
+product_inside, product_race, product_values = _laws(lambda rng, size: (_near(rng, size, 64, 3),
+                                                                        _near(rng, size, 64, 130)))
+difference_inside, difference_race, difference_values = _laws(lambda rng, size: (_near(rng, size, 16, 5),
+                                                                                 1 + _near(rng, size, 16, 33)))
+affine_inside, affine_race, affine_values = _laws(lambda rng, size: (_near(rng, size, 16, 33),
+                                                                     _near(rng, size, 16, 33)))
+
+
+@holds("neighbours read neighbours", lambda rng, size: rung("affine")[0].size, cases=1, told=lambda case: "")
+def affine_sectors(case: tuple, yours: Launched) -> list[str] | None:
+    each = _measures(yours)[0].get("sectors_an_access", 0)
+    if each <= 5:
+        return None
+    return [CASE + yours.words((case, 0)), f"  yours           {each:g} sectors for each access of a warp",
+            "  at most         5"]
 
 
 def _describe_row(case: int) -> str:

@@ -90,3 +90,120 @@ def step_tape(case: tuple[int, int, int], yours: Callable) -> list[str] | None:
     if not getattr(total, "requires_grad", False):
         return None
     return ["  yours           the total can be differentiated, so the tape keeps its calls"]
+
+
+# ---- 4.h1
+def _line(case: tuple[int, int, int]) -> tuple[np.ndarray, np.ndarray, int]:
+    x, y, steps = _points(case)
+    return x, y[:, None], steps
+
+
+def _descend(x: np.ndarray, y: np.ndarray, steps: int) -> tuple[np.ndarray]:
+    w = np.zeros((x.shape[1], 1))
+    for _ in range(steps):
+        w = w - 0.2 * x.T @ (x @ w - y) / len(y)
+    return (w,)
+
+
+@holds("values equal NumPy's", _draw_points, cases=4,
+       told=lambda case: "{} points with {} features, {} steps".format(*case))
+def job_values(case: tuple[int, int, int], yours: Callable) -> list[str] | None:
+    x, y, steps = _line(case)
+    return where_differ("w", np.asarray(yours(x, y, steps)), _descend(x, y, steps)[0])
+
+
+# ---- 4.h2
+def _draw_perms(rng: random.Random, size: int) -> tuple[tuple[int, ...], ...]:
+    axes = range(min(4, 1 + size))
+    return tuple(tuple(rng.sample(axes, len(axes))) for _ in range(rng.randint(1, 4)))
+
+
+def _transpose(x: np.ndarray, perms: Sequence[Sequence[int]]) -> tuple[np.ndarray, int]:
+    for perm in perms:
+        x = x.transpose(perm)
+    return x + 1, 2
+
+
+pass_values = _equal(_draw_perms, lambda case: "transposes " + ", ".join(map(str, case)),
+                     lambda case: (_normal(0, *range(2, 2 + len(case[0]))), case), ("y", "nodes"), _transpose)
+
+
+# ---- 5.h1
+@holds("values equal NumPy's", lambda rng, size: tuple(rng.choice((0.25, 0.5, 1.0, 2.0)) for _ in range(size)),
+       cases=12, told=lambda case: "temperatures " + ", ".join(map(str, case)))
+def anneal_values(case: tuple[float, ...], yours: Callable) -> list[str] | None:
+    x = _normal(len(case), 2, 3)
+    found = yours(x, case)
+    if lines := counted(found, [f"temperature {t}" for t in case]):
+        return lines
+    for t, y in zip(case, found):
+        e = np.exp(x / t)
+        if lines := where_differ(f"at {t}", np.asarray(y), e / e.sum(1, keepdims=True)):
+            return lines
+    return None
+
+
+# ---- 5.h2
+def _draw_pixels(rng: random.Random, size: int) -> tuple[int, int]:
+    return 16 * rng.randint(1, size), 64 * rng.randint(1, size)
+
+
+def _pixels(case: tuple[int, int]) -> tuple[np.ndarray, list[float], list[float]]:
+    return _normal(case[0], *case), [0.5], [0.25]
+
+
+@holds("the column is the right one", _draw_pixels, cases=6, told=lambda case: f"x {case}")
+def network_values(case: tuple[int, int], yours: Callable) -> list[str] | None:
+    x, mean, deviation = _pixels(case)
+    sums = np.tanh((x - mean) / deviation).cumsum(1)
+    column = np.asarray(yours(x, mean, deviation)[0])
+    if column.shape != sums.shape[:1]:
+        return [f"  yours           shape {column.shape}", f"  should be       shape {sums.shape[:1]}"]
+    return where_differ("sum", sums[np.arange(len(x)), column.astype(int)], sums.max(1))
+
+
+@holds("the arena holds two float32 values", _draw_pixels, cases=6, told=lambda case: f"x {case}")
+def network_memory(case: tuple[int, int], yours: Callable) -> list[str] | None:
+    x, mean, deviation = _pixels(case)
+    arena, most = int(yours(x, mean, deviation)[1]), 2 * x.nbytes + 4096
+    return None if arena <= most else [f"  yours           {arena:,} bytes", f"  at most         {most:,} bytes"]
+
+
+# ---- 6.h1
+@holds("values equal NumPy's", lambda rng, size: (rng.choice((1, 2, 4)), rng.randint(4, 8), rng.randint(1, size)),
+       cases=12, told=lambda case: "{} devices, a (2, {}), b ({}, {})".format(*case[:2], *case[1:]))
+def bend_values(case: tuple[int, int, int], yours: Callable) -> list[str] | None:
+    devices, n, k = case
+    a, b = _normal(n, 2, n), _normal(k, n, k)
+    return where_differ("y", np.asarray(yours(a, b, devices)), 2 * (a @ b) + (a @ b) ** 2)
+
+
+# ---- 6.h2
+def _draw_ranks(rng: random.Random, size: int) -> tuple[int, int, int]:
+    return rng.randint(2, 20), rng.randint(0, 9), min(4, 1 + size)
+
+
+def _describe_ranks(case: tuple[int, int, int]) -> str:
+    return "{} samples on each rank, seed {}, {} ranks".format(*case)
+
+
+@holds("each rank has samples of its own", _draw_ranks, cases=6, told=_describe_ranks)
+def rank_samples(case: tuple[int, int, int], yours: Callable) -> list[str] | None:
+    samples, mean = yours(*case)
+    if lines := counted(samples, [f"rank {i}" for i in range(case[2])]):
+        return lines
+    found = np.asarray(samples)
+    if found.shape != (case[2], case[0]):
+        return [f"  yours           shape {found.shape}", f"  should be       shape {(case[2], case[0])}"]
+    if len(np.unique(found)) < found.size:
+        return ["  yours           two of all the samples are equal"]
+    return where_differ("mean", np.asarray(mean), found.mean())
+
+
+@holds("the seed determines the samples", _draw_ranks, cases=3, told=_describe_ranks)
+def rank_seed(case: tuple[int, int, int], yours: Callable) -> list[str] | None:
+    n, seed, ranks = case
+    first, again, other = (np.asarray(yours(n, s, ranks)[0]) for s in (seed, seed, seed + 1))
+    if not np.array_equal(first, again):
+        return ["  yours           other samples in a second run with the same seed"]
+    return ["  yours           the same samples for another seed"] if np.array_equal(first, other) else None

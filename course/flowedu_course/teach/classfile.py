@@ -66,8 +66,8 @@ def _rows(file: Path, columns: Sequence[str]) -> list[dict[str, str]]:
 # ---- weights
 def by_time(holes: Sequence) -> dict[str, float]:
     """Share the points of exercises in proportion to their minutes, as integers with the same sum."""
-    total, minutes = sum(h.points for h in holes), sum(h.minutes for h in holes)
-    exact = {h.id: total * h.minutes / minutes for h in holes}
+    total, minutes = sum(h.points for h in holes), sum(h.minutes for h in holes if not h.is_hunt)
+    exact = {h.id: 0 if h.is_hunt else total * h.minutes / minutes for h in holes}
     points = {id: math.floor(p) for id, p in exact.items()}
     # The largest remainders get the points that are left.
     for id in sorted(exact, key=lambda id: points[id] - exact[id])[:round(total - sum(points.values()))]:

@@ -213,6 +213,8 @@ def _week(week: list, folder: Path, given: set[str]) -> Iterator[str]:
     if done:
         yield ""
         yield from (f"- then `make milestone-{c.number}`: {c.milestone.title}" for c in done)
+        yield from (f"- optional: the fault hunts {', '.join(h.id for h in c.hunts)} "
+                    f"({clock(sum(h.minutes for h in c.hunts))})" for c in done if c.hunts)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

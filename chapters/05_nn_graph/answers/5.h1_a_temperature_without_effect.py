@@ -1,0 +1,30 @@
+"""The division by the Python number was traced once, with the first temperature.
+
+The graph cannot detect that a value in a dict outside of the graph has changed. A tensor that is an
+argument of the graph may have another value in each call.
+"""
+import numpy as np
+
+import flowedu as flow
+from flowedu import nn
+
+settings = {"temperature": 1.0}
+
+
+class Choose(nn.Graph):
+    def build(self, x, temperature):
+        return flow.softmax(x / temperature, 1)
+
+
+def anneal(x, temperatures):
+    """Return the softmax of x / t for each temperature t."""
+    x, choose, results = flow.tensor(x), Choose(), []
+    for temperature in temperatures:
+        settings["temperature"] = temperature
+        results.append(choose(x, flow.tensor(temperature)).numpy())
+    return results
+
+
+if __name__ == "__main__":
+    for y in anneal(np.array([[0.0, 1.0, 2.0]], np.float32), (1.0, 0.5, 0.1)):
+        print(y.round(3))

@@ -1,0 +1,25 @@
+import numpy as np
+
+import flowedu as flow
+from flowedu import nn
+
+settings = {"temperature": 1.0}
+
+
+class Choose(nn.Graph):
+    def build(self, x):
+        return flow.softmax(x / settings["temperature"], 1)
+
+
+def anneal(x, temperatures):
+    """Return the softmax of x / t for each temperature t."""
+    x, choose, results = flow.tensor(x), Choose(), []
+    for temperature in temperatures:
+        settings["temperature"] = temperature
+        results.append(choose(x).numpy())
+    return results
+
+
+if __name__ == "__main__":
+    for y in anneal(np.array([[0.0, 1.0, 2.0]], np.float32), (1.0, 0.5, 0.1)):
+        print(y.round(3))
