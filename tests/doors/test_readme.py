@@ -13,6 +13,7 @@ from flowedu_course.teach import wrong
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+CHINESE = (ROOT / "README.zh.md").read_text(encoding="utf-8")
 MOST_LINES = 190
 PACKAGE = ROOT / "src" / "flowedu"
 
@@ -33,7 +34,9 @@ def test_counts_of_exercises_and_milestones():
     chapters = course.chapters()
     exercises = sum(len(c.exercises) for c in chapters)
     assert set(map(int, re.findall(r"(\d+)\s+exercises", README))) == {exercises}
-    assert set(map(int, re.findall(r"(\d+) milestones", README))) == {sum(c.milestone is not None
+    hunts = sum(len(c.hunts) for c in chapters)
+    assert set(map(int, re.findall(r"(\d+)\s+fault\s+hunts", README))) == {hunts} and f"{hunts} 道找错练习" in CHINESE
+    assert set(map(int, re.findall(r"(\d+)\s+milestones", README))) == {sum(c.milestone is not None
                                                                           for c in chapters)}
 
 

@@ -128,7 +128,7 @@ def test_every_lesson_of_a_tree_of_any_size_completes(tmp_path, upto):
     """Run all lessons with no exercise done and with every other one done."""
     home = handed_out(tmp_path, upto)
     answered(home, [], folder="nothing")
-    answered(home, [h for n, h in enumerate(HOLES) if h.kind != "kernel" and h.chapter <= upto and n % 2],
+    answered(home, [h for n, h in enumerate(HOLES) if not h.is_separate and h.chapter <= upto and n % 2],
              folder="half")
     for c in course.chapters():
         for folder in ("nothing", "half") if c.number <= upto else ():
@@ -145,12 +145,12 @@ def test_lessons_complete_with_any_open_exercises(whole, chapter, which):
     right; then no block is skipped.
     """
     some = {"none": [], "laws": [h for h in HOLES if h.kind == "law"],
-            "all": [h for h in HOLES if h.kind != "kernel"],
+            "all": [h for h in HOLES if not h.is_separate],
             "wrong": [], "before": [h for h in HOLES if h.chapter < chapter.number]}[which]
     folder = f"{which}-{chapter.number}"
     answered(whole, some, folder=folder)
     for hole in HOLES if which == "wrong" else ():
-        if hole.kind != "kernel":
+        if not hole.is_separate:
             (whole / folder / hole.file).write_text(wrong.answers(hole)[0].text, encoding="utf-8")
     said = lessons(whole, folder, f"chapters/{chapter.folder.name}")
     assert which != "all" or "left out: it needs exercise" not in said and "is printed: " not in said

@@ -196,8 +196,8 @@ while todo:
 @pytest.mark.slow
 def test_answers_replace_every_stub(whole):
     """A stub that code other than the exercise's object runs is also replaced by its answer."""
-    answered(whole, [h for h in HOLES if h.kind != "kernel"], folder="answers")
-    held = f"HELD = {sorted({h.module for h in HOLES if h.kind != 'kernel'})}"
+    answered(whole, [h for h in HOLES if not h.is_separate], folder="answers")
+    held = f"HELD = {sorted({h.module for h in HOLES if not h.is_separate})}"
     (whole / "empty").mkdir(exist_ok=True)
     assert "your turn" in run_in_home(whole, "-c", held + STUBS_LEFT, FLOWEDU_HOLES="empty").stdout
     assert run_in_home(whole, "-c", held + STUBS_LEFT, FLOWEDU_HOLES="answers").stdout == ""
