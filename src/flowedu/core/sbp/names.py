@@ -107,7 +107,7 @@ class sbp:
         return f"flowedu.sbp.{self._name}"
 
     def __reduce__(self) -> tuple:
-        return of_text, (self.text,)                  # a copy is the same object
+        return _restore, (self.text,)                 # a copy is the same object
 
 
 class _Split(sbp):
@@ -140,6 +140,11 @@ def split(dim: int | None = None, *, axis: int | None = None) -> sbp:
 
 def of_text(text: str) -> sbp:
     return _OTHERS.get(text) or split(int(text[1:]))
+
+
+def _restore(text: str) -> sbp:
+    """Call of_text. pickle rejects of_text after diagnostics/present.py has wrapped the public functions."""
+    return of_text(text)
 
 
 def as_sbp(value: Sbps, ndim: int, what: str) -> tuple[sbp, ...]:
