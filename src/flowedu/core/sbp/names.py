@@ -143,7 +143,7 @@ def of_text(text: str) -> sbp:
 
 
 def _restore(text: str) -> sbp:
-    """Call of_text. pickle rejects of_text after diagnostics/present.py has wrapped the public functions."""
+    """Call of_text, which pickle rejects after diagnostics/present.py has wrapped it."""
     return of_text(text)
 
 
