@@ -7,6 +7,7 @@ import pytest
 from flowedu_course import course
 from flowedu_course.handout import stub
 from flowedu_course.language import tr
+from flowedu_course.laws import ranks
 from flowedu_course.teach import texts
 
 HOLES = course.holes()
@@ -48,3 +49,9 @@ def test_a_sentence_with_two_conditions_is_a_fault():
     assert [*texts.faults(replace(WINS, task=f"If x is odd, return 1. {two}\n"))] == [f"more than one condition: {two}"]
     assert texts.sentences("It holds:\n1. a\nb\n2. If c. D; E\n") == ["It holds:", "a b", "If c.", "D;", "E"]
     assert any("no example" in f for f in texts.faults(replace(WINS, example="")))
+
+
+def test_the_bytes_in_the_example_of_a_plan_are_the_librarys():
+    """The law's own bill of data parallelism has the numbers of the example."""
+    sent, stored = ranks._bill(ranks.DATA, 16)
+    assert f"sends {sent:,} bytes, and a device stores {stored:,} bytes" in course.find("6.12").example
