@@ -21,7 +21,7 @@ def table_of(file):
 
 @pytest.fixture
 def graded(tmp_path):
-    """Two students whose results stand: ann has 4.3 with 3 stars and a failure at 4.4, bob has nothing."""
+    """Two students who were graded before: ann has 4.3 with 3 stars and a failure at 4.4, bob has nothing."""
     states = {PLACE.id: ("right", 3, ""), DEAD.id: ("wrong", 0, "plans.same_values")}
     marks = {"ann": [report.Mark(h, *states.get(h.id, ("open", 0, "")), "text", {"arena": 7}) for h in HOLES],
              "bob": [report.Mark(h, "open", 0, "", "", {}) for h in HOLES]}

@@ -52,6 +52,6 @@ def test_a_sentence_with_two_conditions_is_a_fault():
 
 
 def test_the_bytes_in_the_example_of_a_plan_are_the_librarys():
-    """The law's own bill of data parallelism has the numbers of the example."""
+    """The law computes the bytes of data parallelism that the example states."""
     sent, stored = ranks._bill(ranks.DATA, 16)
     assert f"sends {sent:,} bytes, and a device stores {stored:,} bytes" in course.find("6.12").example
