@@ -39,8 +39,8 @@ class Hole:
         kind: an answer to a "law" is right or wrong, and the stub raises. An answer to a "target" can earn
             stars, and the stub is right but wasteful. A "kernel" is a small file that is compiled alone
             (kernels.py). The object of a kernel is, for example, kernel:softmax (Cython) or
-            cuda:matmul_shared (CUDA C). Its module is the path of the file with the answer. The stub of a
-            "hunt" is a program or a CUDA kernel with one fault, and an answer may change `lines` of its lines.
+            cuda:matmul_shared (CUDA C). Its module is the path of the file with the answer. The stub of
+            a "hunt" is a program or a CUDA kernel with one fault. An answer may change `lines` lines.
         parts: the functions in a kernel's file that are the answer (empty: the whole file).
         plain: file with a right function that uses another method than the answer. It replaces the answer in
             a student's tree if the library needs the function.
@@ -130,7 +130,7 @@ class Hole:
 
     @property
     def source(self) -> Path:
-        """The library's file that contains the answer; of a separate file, which may be missing, the stub."""
+        """The library's file that contains the answer, or the stub if the answer is a separate file."""
         return self.folder / self.stub if self.is_separate else file_of(self.module)
 
     @property

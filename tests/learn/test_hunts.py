@@ -46,7 +46,8 @@ def test_comments_of_a_kernel_do_not_count():
 def test_an_unchanged_program_is_open_and_too_many_changes_are_refused(check, tmp_path):
     text = handout.stub(LINE)
     assert check(text).state == "open" and check(text + "    print(w)\n").state == "open"
-    many = text.replace("    for _ in range(steps):", "    a = 1\n    b2 = 2\n    c = 3\n    for _ in range(steps):")
+    loop = "    for _ in range(steps):"
+    many = text.replace(loop, f"    a = 1\n    b2 = 2\n    c = 3\n{loop}")
     verdict = check(many)
     assert (verdict.state, verdict.law) == ("wrong", "")
     assert Runner(course.HOME, tmp_path).format_verdict(LINE, verdict, tmp_path / LINE.file) == [
@@ -81,5 +82,6 @@ def test_a_hunt_shows_only_its_program(hole):
     assert text.endswith((hole.folder / hole.stub).read_text(encoding="utf-8"))
     assert hole.stub == f"hunts/{hole.file}" and "minutes, no points" in text
     assert hole.is_compiled or f".venv/bin/python work/{hole.file}" in text
-    repaired = [t.strip() for t in hunts.changed_lines(hole, hole.answer_file.read_text(encoding="utf-8")) if t.strip()]
-    assert repaired and not any(t in " ".join([hole.task, hole.example, *hole.hints]) for t in repaired if len(t) > 12)
+    lines = hunts.changed_lines(hole, hole.answer_file.read_text(encoding="utf-8"))
+    repaired, shown = [t.strip() for t in lines if t.strip()], " ".join([hole.task, hole.example, *hole.hints])
+    assert repaired and not any(t in shown for t in repaired if len(t) > 12)

@@ -29,4 +29,5 @@ def fit(x, y, steps=200, rate=0.1):
 if __name__ == "__main__":
     x = np.array([[0.0], [1.0], [2.0], [3.0]], np.float32)
     w, b, loss = fit(x, 2 * x[:, 0] + 1)
-    print(f"w = {w.round(3)}, b = {b:.3f}, loss = {loss:.3f}; expected: w = [2.], b = 1.000, loss = 0.000")
+    print(f"w = {w.round(3)}, b = {b:.3f}, loss = {loss:.3f}; "
+          "expected: w = [2.], b = 1.000, loss = 0.000")

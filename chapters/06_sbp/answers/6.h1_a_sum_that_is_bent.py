@@ -10,7 +10,8 @@ from flowedu.core.ops.record import Split
 
 flow.distributed.set_virtual_devices(4)
 flow.ops.REGISTRY.pop("bend", None)                     # of an earlier run in this process
-bend = flow.ops.define_elementwise("bend(x) -> y", Split(linear=[]), formula=lambda x: x * 2 + flow.math.square(x))
+bend = flow.ops.define_elementwise("bend(x) -> y", Split(linear=[]),
+                                   formula=lambda x: x * 2 + flow.math.square(x))
 
 
 def layer(a, b, devices):

@@ -9,7 +9,7 @@ import flowedu as flow
 
 
 def program(n, seed):
-    """Draw n samples on each rank. Return this rank's samples, and the mean over the samples of all ranks."""
+    """Draw n samples on each rank. Return the samples of this rank, and the mean of all samples."""
     flow.manual_seed(1000 * seed + flow.env.get_rank())
     samples = flow.randn(n)
     total = flow.comm.all_reduce(samples.sum())

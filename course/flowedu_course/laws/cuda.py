@@ -275,8 +275,8 @@ softmax_warp_stars = transpose_padded_stars = _measures
 # ---- hunts
 product_inside, product_race, product_values = _laws(lambda rng, size: (_near(rng, size, 64, 3),
                                                                         _near(rng, size, 64, 130)))
-difference_inside, difference_race, difference_values = _laws(lambda rng, size: (_near(rng, size, 16, 5),
-                                                                                 1 + _near(rng, size, 16, 33)))
+difference_inside, difference_race, difference_values = _laws(
+    lambda rng, size: (_near(rng, size, 16, 5), 1 + _near(rng, size, 16, 33)))
 affine_inside, affine_race, affine_values = _laws(lambda rng, size: (_near(rng, size, 16, 33),
                                                                      _near(rng, size, 16, 33)))
 

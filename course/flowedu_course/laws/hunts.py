@@ -1,4 +1,4 @@
-"""Laws of the fault hunts in Python. The programs take and return arrays and numbers; NumPy has the right ones."""
+"""Laws of the fault hunts in Python, whose programs take and return arrays and numbers."""
 from __future__ import annotations
 
 import random
@@ -129,8 +129,12 @@ pass_values = _equal(_draw_perms, lambda case: "transposes " + ", ".join(map(str
 
 
 # ---- 5.h1
-@holds("values equal NumPy's", lambda rng, size: tuple(rng.choice((0.25, 0.5, 1.0, 2.0)) for _ in range(size)),
-       cases=12, told=lambda case: "temperatures " + ", ".join(map(str, case)))
+def _draw_temperatures(rng: random.Random, size: int) -> tuple[float, ...]:
+    return tuple(rng.choice((0.25, 0.5, 1.0, 2.0)) for _ in range(size))
+
+
+@holds("values equal NumPy's", _draw_temperatures, cases=12,
+       told=lambda case: "temperatures " + ", ".join(map(str, case)))
 def anneal_values(case: tuple[float, ...], yours: Callable) -> list[str] | None:
     x = _normal(len(case), 2, 3)
     found = yours(x, case)
@@ -166,12 +170,18 @@ def network_values(case: tuple[int, int], yours: Callable) -> list[str] | None:
 def network_memory(case: tuple[int, int], yours: Callable) -> list[str] | None:
     x, mean, deviation = _pixels(case)
     arena, most = int(yours(x, mean, deviation)[1]), 2 * x.nbytes + 4096
-    return None if arena <= most else [f"  yours           {arena:,} bytes", f"  at most         {most:,} bytes"]
+    if arena <= most:
+        return None
+    return [f"  yours           {arena:,} bytes", f"  at most         {most:,} bytes"]
 
 
 # ---- 6.h1
-@holds("values equal NumPy's", lambda rng, size: (rng.choice((1, 2, 4)), rng.randint(4, 8), rng.randint(1, size)),
-       cases=12, told=lambda case: "{} devices, a (2, {}), b ({}, {})".format(*case[:2], *case[1:]))
+def _draw_devices(rng: random.Random, size: int) -> tuple[int, int, int]:
+    return rng.choice((1, 2, 4)), rng.randint(4, 8), rng.randint(1, size)
+
+
+@holds("values equal NumPy's", _draw_devices, cases=12,
+       told=lambda case: "{} devices, a (2, {}), b ({}, {})".format(*case[:2], *case[1:]))
 def bend_values(case: tuple[int, int, int], yours: Callable) -> list[str] | None:
     devices, n, k = case
     a, b = _normal(n, 2, n), _normal(k, n, k)
