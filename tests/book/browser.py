@@ -134,7 +134,8 @@ class Browser:
 
     def choose(self, selector: str, value: str) -> None:
         """Select an option of a menu, as a user would."""
-        self.js(f"(m => {{ m.value = {json.dumps(value)}; m.dispatchEvent(new Event('change', {{bubbles: true}})); }})"
+        self.js(f"(m => {{ m.value = {json.dumps(value)};"
+                "       m.dispatchEvent(new Event('change', {bubbles: true})); })"
                 f"(document.querySelector({json.dumps(selector)}))")
 
 

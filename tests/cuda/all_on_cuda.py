@@ -19,8 +19,11 @@ def move_to_cuda(t):
 
 
 def maker(f):
-    return lambda *args, **options: move_to_cuda(f(*args, **options)) if "device" not in options else f(*args,
-                                                                                                        **options)
+    def make(*args, **options):
+        made = f(*args, **options)
+        return made if "device" in options else move_to_cuda(made)
+
+    return make
 
 
 def born_there(init, cls):

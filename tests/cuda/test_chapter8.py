@@ -133,7 +133,8 @@ print(milestone.in_cuda(parts, draw((3, 784)).astype(np.float32) / 28))
     said = {}
     for name, factor in (("right", "= sum;"), ("wrong", "= 2 * sum;")):
         (tmp_path / name).mkdir()
-        (tmp_path / name / PRODUCT.file).write_text(kernels.answer(PRODUCT).replace("= sum;", factor), "utf-8")
+        product = kernels.answer(PRODUCT).replace("= sum;", factor)
+        (tmp_path / name / PRODUCT.file).write_text(product, encoding="utf-8")
         (tmp_path / name / SOFTMAX.file).write_text(kernels.answer(SOFTMAX), encoding="utf-8")
         there = {k: v for k, v in os.environ.items() if k != "FLOWEDU_CUDA"}
         said[name] = subprocess.run([sys.executable, "-c", code], capture_output=True, encoding="utf-8",

@@ -157,7 +157,8 @@ def test_several_devices():
 
 THREADS = """
 import threading, numpy as np, flowedu as flow
-k = flow.cuda.kernel("__global__ void f(float* x, float v) { x[blockIdx.x * blockDim.x + threadIdx.x] += v; }")
+k = flow.cuda.kernel(
+    "__global__ void f(float* x, float v) { x[blockIdx.x * blockDim.x + threadIdx.x] += v; }")
 def work(i):
     for _ in range(20):
         x = np.zeros(640, np.float32)

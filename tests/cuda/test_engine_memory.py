@@ -59,7 +59,8 @@ except flow.cuda.OutOfMemoryError as e:
     print(str(e).splitlines()[0], len(kept) < 16, isinstance(e, MemoryError))
 kept.clear()
 y = (x + 1).sum().item()
-big = flow.empty(3 << 20, device="cuda")                 # of another class: the cached blocks are given back first
+# of another class: the cached blocks are given back first
+big = flow.empty(3 << 20, device="cuda")
 print(y, flow.cuda.memory_stats()["num_ooms"], flow.cuda.memory_stats()["num_alloc_retries"] > 1)
 """
 
@@ -119,7 +120,8 @@ def test_memory_of_a_stream_stays_with_it():
 DEVICES = """
 import flowedu as flow
 x = flow.ones(3, device="cuda:1")
-assert flow.cuda.device_count() == 2 and flow.cuda.current_device() == 0 and x.device == flow.device("cuda", 1)
+assert (flow.cuda.device_count() == 2 and flow.cuda.current_device() == 0
+        and x.device == flow.device("cuda", 1))
 y = x * 2 + 1
 assert y.device == x.device and y.tolist() == [3, 3, 3] and flow.cuda.current_device() == 0
 z = y.to("cuda:0")

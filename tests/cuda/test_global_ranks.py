@@ -139,7 +139,8 @@ def test_processes(tmp_path):
         collectives(2, flow.float32)
         r, p = flow.env.get_rank(), flow.placement("cuda", [0, 1])
         x = flow.arange(10, placement=p, sbp=split(0)).float()
-        assert x.to_local().device == flow.device("cuda", r) and x.to_local().tolist() == [*range(5 * r, 5 * r + 5)]
+        assert (x.to_local().device == flow.device("cuda", r)
+                and x.to_local().tolist() == [*range(5 * r, 5 * r + 5)])
         assert x.to_global(sbp=B).to_local().tolist() == x.tolist() == [*range(10)]
         w = flow.ones(10, placement=p, sbp=B, requires_grad=True)
         (x * w).sum().backward()

@@ -178,8 +178,8 @@ calls = cases(lambda op: op.ref is not None and not op.mutates and op.view is No
               and op.name not in NO_KERNEL)
 for op, example in calls:
     for layout in range(2):
-        arrays = [strided(a, layout) for a in arrays_of(op, example, np.dtype(np.float32), np.random.default_rng(5),
-                                                        "plain")]
+        arrays = [strided(a, layout)
+                  for a in arrays_of(op, example, np.dtype(np.float32), np.random.default_rng(5), "plain")]
         attrs = attributes(op, example)
         for got, want in zip(launched(op, arrays, attrs), meaning(op, arrays, attrs), strict=True):
             assert_equal_or_rounded(got, want, op.name in EXACT, most_terms(op, arrays), op.name)

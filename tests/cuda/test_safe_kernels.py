@@ -84,12 +84,14 @@ BODIES = {
     "a constant 0": "int a = 0; x[0] = 5 / a;", "modulo a constant 0": "int a = 0; x[0] = 5 % a;",
     "0 that is computed": "int a = n - n; x[0] = 5 / a;", "0 at run time": "x[0] = 5 / (x[0] - 1);",
     "the smallest integer by -1": "x[0] = (-2147483647 - n) / (x[0] - 2);",
-    "a null pointer": "int* p = 0; *p = 5;", "a trap": "__builtin_trap();", "unreachable": "if (x[0]) __trap();",
+    "a null pointer": "int* p = 0; *p = 5;", "a trap": "__builtin_trap();",
+    "unreachable": "if (x[0]) __trap();",
     "a wild pointer": "*(int*)(unsigned long long)(0x10 * n) = 1;", "no function": "((void (*)())0)();",
     "a function's end": "x[0] = nothing(n);",
 }
 for name, body in BODIES.items():
-    source = "__device__ int nothing(int n) { if (n > 9) return 1; }\\n__global__ void k(int* x, int n) { " + body + " }"
+    source = ("__device__ int nothing(int n) { if (n > 9) return 1; }\\n__global__ void k(int* x, int n) { "
+              + body + " }")
     try:
         flow.cuda.kernel(source)("k", 1, 1)(np.ones(8, np.int32), 1)
         print(name, "ran", sep=": ")

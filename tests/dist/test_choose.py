@@ -190,12 +190,12 @@ def test_explain_names_the_winner_and_the_reason():
                  "because: others move 64 bytes too; the first in the order S(0)",
                  "b: S(1) on 0-1 -> B on 0-1: all-gather, 64 bytes"):
         assert part in text, text
-    assert "because: the fewest bytes to move: 0 bytes, the next one 32 bytes" in choose_layouts("relu", [Q],
-                                                                                                 "S0").explain()
-    assert "others move 0 bytes too; more inputs stay as they lie" in choose_layouts("matmul", [Q, Q],
-                                                                                     "B B").explain()
-    assert "others move 0 bytes too; fewer partial results" in choose_layouts("sum", [Q], "B",
-                                                                              axis=(0, 1)).explain()
+    assert ("because: the fewest bytes to move: 0 bytes, the next one 32 bytes"
+            in choose_layouts("relu", [Q], "S0").explain())
+    assert ("others move 0 bytes too; more inputs stay as they lie"
+            in choose_layouts("matmul", [Q, Q], "B B").explain())
+    assert ("others move 0 bytes too; fewer partial results"
+            in choose_layouts("sum", [Q], "B", axis=(0, 1)).explain())
     assert "prices (rule \"oneflow\")" in choose_layouts("add", [Q, Q], "S0 B", rule="oneflow").explain()
     assert "more, none of them better" in choose_layouts("matmul", [Q, Q], "S0.B B.S1", (2, 2)).explain()
     assert "because: no other is possible" in choose_layouts("det", [Q], "B").explain()

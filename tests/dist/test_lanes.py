@@ -63,7 +63,8 @@ MIXED = """
     from flowedu.core.sbp.ranks import current
     comm = current().comm(current().rank)
     rng, me, k = np.random.default_rng(7), comm.rank, comm.size
-    groups = [tuple(range(k)), None, list(range(k)), (0, 1), tuple(range(k))[-2:], (0, k - 1), tuple(range(0, k, 2))]
+    groups = [tuple(range(k)), None, list(range(k)), (0, 1), tuple(range(k))[-2:], (0, k - 1),
+              tuple(range(0, k, 2))]
     for turn in range(400):
         group = groups[rng.integers(len(groups))]
         ranks = tuple(range(k)) if group is None else tuple(group)

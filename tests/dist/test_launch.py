@@ -28,9 +28,10 @@ TELL = """
     import json, os, sys
     import flowedu as flow
     names = ("WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "OMP_NUM_THREADS", "FLOWEDU_NUM_THREADS")
-    print(json.dumps({"rank": flow.env.get_rank(), "size": flow.env.get_world_size(), "local": flow.env.get_local_rank(),
-                      "nodes": flow.env.get_node_size(), "threads": flow.get_num_threads(), "argv": sys.argv[1:],
-                      "name": __name__, "file": os.path.basename(__file__), "env": [os.environ[n] for n in names],
+    print(json.dumps({"rank": flow.env.get_rank(), "size": flow.env.get_world_size(),
+                      "local": flow.env.get_local_rank(), "nodes": flow.env.get_node_size(),
+                      "threads": flow.get_num_threads(), "argv": sys.argv[1:], "name": __name__,
+                      "file": os.path.basename(__file__), "env": [os.environ[n] for n in names],
                       "own": [os.environ.get("RANK"), os.environ.get("LOCAL_RANK")]}))
 """
 

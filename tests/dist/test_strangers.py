@@ -13,7 +13,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from common import HANGS
-from dist.test_nodes import HELLO, STRANGE, all_come, assert_disconnected, connect, gather, gatherings, options
+from dist.test_nodes import (
+    HELLO,
+    STRANGE,
+    all_come,
+    assert_disconnected,
+    connect,
+    gather,
+    gatherings,
+    options,
+)
 from flowedu.distributed import letters, nodes
 from flowedu.errors import ArgumentError, CommError
 

@@ -173,13 +173,16 @@ def test_vision_modules_are_available_under_the_companion_name(folder, name, sat
 import importlib, pathlib, types
 import {satellite}
 import flowedu.vision
-for part in ("datasets", "models", "transforms", "utils", "transforms.functional", "models.resnet", "datasets.mnist"):
-    here, there = (importlib.import_module(f"{{root}}.{{part}}") for root in ("flowedu.vision", "{satellite}"))
+for part in ("datasets", "models", "transforms", "utils", "transforms.functional", "models.resnet",
+             "datasets.mnist"):
+    here = importlib.import_module(f"flowedu.vision.{{part}}")
+    there = importlib.import_module(f"{satellite}.{{part}}")
     names = [n for n in dir(here) if not n.startswith("_")]
     assert names and all(n in dir(there) for n in names), part
     for n in names:
         own, found = getattr(here, n), getattr(there, n)
-        assert found is own or isinstance(own, types.ModuleType) and isinstance(found, types.ModuleType), (part, n)
+        modules = isinstance(own, types.ModuleType) and isinstance(found, types.ModuleType)
+        assert found is own or modules, (part, n)
 print({satellite}.__version__, {satellite}.models.resnet18(weights=None, num_classes=3).fc.out_features)
 """, encoding="utf-8")
     assert re.fullmatch(r"0\.\d+\.\d+\+flowedu 3\n", typed(folder, "-m", "flowedu.mock", "--as", name,

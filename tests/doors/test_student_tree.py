@@ -168,8 +168,10 @@ for m in pkgutil.walk_packages(flowedu.__path__, "flowedu."):
 def names(code):
     return [*code.co_names, *(n for c in code.co_consts if isinstance(c, types.CodeType) for n in names(c))]
 
-seen, todo = set(), [v for name, m in [*sys.modules.items()] if name.startswith("flowedu") for n, v in vars(m).items()
-                     if not n.startswith("_")]
+seen, todo = set(), []
+for name, m in [*sys.modules.items()]:
+    if name.startswith("flowedu"):
+        todo += [v for n, v in vars(m).items() if not n.startswith("_")]
 todo += [x for op in REGISTRY.values() for x in op.made]
 while todo:
     x = todo.pop()
@@ -180,7 +182,8 @@ while todo:
         for t in x.__code__.co_consts:
             if isinstance(t, str) and t.endswith(": your turn") and t[0].isdigit():        # "4.3: your turn"
                 print(t, x.__module__, x.__qualname__)
-        todo += [*(x.__defaults__ or ()), *vars(x).values(), *(x.__globals__.get(n) for n in names(x.__code__))]
+        todo += [*(x.__defaults__ or ()), *vars(x).values(),
+                 *(x.__globals__.get(n) for n in names(x.__code__))]
         todo += [c.cell_contents for c in x.__closure__ or () if c != types.CellType()]
     elif isinstance(x, type) and x.__module__.startswith("flowedu"):
         todo += vars(x).values()
@@ -189,7 +192,8 @@ while todo:
     elif isinstance(x, dict):
         todo += x.values()
     else:
-        todo += [f for f in (getattr(x, n, None) for n in ("__func__", "fget", "__wrapped__", "func")) if f is not None]
+        todo += [f for f in (getattr(x, n, None) for n in ("__func__", "fget", "__wrapped__", "func"))
+                 if f is not None]
 """
 
 

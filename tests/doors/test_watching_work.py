@@ -18,10 +18,21 @@ from flowedu_course import course
 from flowedu_course.limits import details
 from flowedu_course.runner import Runner
 
-RIGHT = "def row_major(shape):\n    out, step = [], 1\n    for n in reversed(shape):\n        out.append(step)\n" \
-        "        step *= max(n, 1)\n    return tuple(reversed(out))\n"
-RAISES = "def helper(shape):\n    return shape[10 ** 6]\n\n\ndef row_major(shape):\n    print('seen', shape)\n" \
-         "    return helper(shape)\n"
+RIGHT = """def row_major(shape):
+    out, step = [], 1
+    for n in reversed(shape):
+        out.append(step)
+        step *= max(n, 1)
+    return tuple(reversed(out))
+"""
+RAISES = """def helper(shape):
+    return shape[10 ** 6]
+
+
+def row_major(shape):
+    print('seen', shape)
+    return helper(shape)
+"""
 
 
 class Screen:

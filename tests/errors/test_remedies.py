@@ -217,7 +217,7 @@ def test_pages_only_recommend_published_packages():
 
 @pytest.mark.parametrize("op", ["tanh", "log1p"])
 def test_a_new_formula_becomes_a_public_name(op):
-    """Each file that docs/new_op.md names contains two ops that were added so, and their public names exist."""
+    """Each file that docs/new_op.md names contains two added ops, and their public names exist."""
     page = (ROOT / "docs" / "new_op.md").read_text(encoding="utf-8")
     way = page.partition("\n2. ")[2].partition("\n3. ")[0]
     files = re.findall(r"`((?:\w+/)*\w+\.(?:py|h|txt))`", way)

@@ -16,7 +16,8 @@ import flowedu as flow
 import flowedu.nn as nn
 import flowedu.typing as tp
 
-CALLS, N = 100, 384                        # a step is 300 products of 2 * 384^3 flops: more than 0.2 s at 150 GFLOP/s
+# a step is 300 products of 2 * 384^3 flops: more than 0.2 s at 150 GFLOP/s
+CALLS, N = 100, 384
 flow.set_num_threads(int(sys.argv[1]))
 
 def deep(x, w, product):
@@ -78,7 +79,8 @@ for call, state in ((lambda: graph(x), graph_state), (lambda: job(np.ones((N, N)
     sender.join()
     call()
     after = state()
-    print("next step made" if any(not np.array_equal(before[k], after[k]) for k in before) else "next step lost")
+    print("next step made" if any(not np.array_equal(before[k], after[k]) for k in before)
+          else "next step lost")
 
 # ---- a handler that calls graphs, and returns
 class Forward(nn.Graph):

@@ -33,11 +33,11 @@ def first_places(index, n: int):
 
 
 # Steps by name. Parameters: x, y, and z are values, n is a number.
-UNARY = named("""exp sin cos tanh sigmoid erf abs neg square relu floor ceil round sign isnan isfinite logical_not clone log
-    sqrt rsqrt reciprocal expm1 log1p sinc softplus silu nan_to_num atan logit digamma lgamma""",
+UNARY = named("""exp sin cos tanh sigmoid erf abs neg square relu floor ceil round sign isnan isfinite
+    logical_not clone log sqrt rsqrt reciprocal expm1 log1p sinc softplus silu nan_to_num atan logit digamma lgamma""",
               lambda name: lambda x: getattr(flow, name)(x)) | named(
-    """gelu relu6 elu selu leaky_relu hardtanh hardswish mish softsign celu hardsigmoid logsigmoid tanhshrink hardshrink
-    softshrink""", lambda name: lambda x: getattr(F, name)(x)) | {"not": lambda x: ~x}
+    """gelu relu6 elu selu leaky_relu hardtanh hardswish mish softsign celu hardsigmoid logsigmoid tanhshrink
+    hardshrink softshrink""", lambda name: lambda x: getattr(F, name)(x)) | {"not": lambda x: ~x}
 BINARY = named(
     """add sub mul div maximum minimum pow remainder fmod floor_divide atan2 eq ne lt le gt ge logical_and
     logical_or logical_xor bitwise_and bitwise_or hypot fmax fmin xlogy copysign heaviside""",

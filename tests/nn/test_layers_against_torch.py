@@ -1,4 +1,4 @@
-"""Every layer against PyTorch's with the same parameters: values, gradients, state_dict, running statistics."""
+"""Every layer against PyTorch's with the same parameters: values, gradients, state_dict, and statistics."""
 import pytest
 
 torch = pytest.importorskip("torch")

@@ -201,9 +201,8 @@ def test_a_step_that_overflows_changes_nothing(name, eager):
 
 
 def test_an_overflow_of_the_scaled_loss_alone_is_one_too():
-    found = train_with_loss_scale(OPTIMIZERS["SGD"](loss_scale_policy=scale.dynamic_loss_scale(2.0 ** 127,
-                                                                                               multiplier=2.0 ** 60)),
-                                  [2 * x for x in batches(3)])
+    policy = scale.dynamic_loss_scale(2.0 ** 127, multiplier=2.0 ** 60)
+    found = train_with_loss_scale(OPTIMIZERS["SGD"](loss_scale_policy=policy), [2 * x for x in batches(3)])
     start = train_with_loss_scale(OPTIMIZERS["SGD"](), [2 * x for x in batches(1)])
     assert not are_equal_states(found[0], start[0]) and not are_equal_states(found[0], found[1])
     assert [v[GOOD].item() for v in found] == [0, 1, 2] and found[0][BIG] == 2.0 ** 67

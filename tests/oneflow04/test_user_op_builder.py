@@ -365,4 +365,5 @@ def test_missing_files_of_a_folder_are_reported(tmp_path):
 
 
 def test_experimental_has_the_typing_check():
-    assert flow.experimental.enable_typing_check.function is flow.oneflow04.job.call_signature.enable_typing_check
+    function = flow.experimental.enable_typing_check.function
+    assert function is flow.oneflow04.job.call_signature.enable_typing_check

@@ -235,8 +235,8 @@ def test_two_dropouts_have_different_masks():
 
     def body(t):
         y = nn.dropout(t, 0.5) - nn.dropout(t, 0.5)
-        flow.optimizer.SGD(constant_rate(0.1)).minimize(y * flow.get_variable("w", (1,),
-                                                                              initializer=flow.ones_initializer()))
+        w = flow.get_variable("w", (1,), initializer=flow.ones_initializer())
+        flow.optimizer.SGD(constant_rate(0.1)).minimize(y * w)
         return y
 
     assert run(body, a, type="train").any()

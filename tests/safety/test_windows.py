@@ -100,23 +100,28 @@ for rank in (1, 2, 3):
     largest, mean = getattr(F, f"max_pool{{rank}}d"), getattr(F, f"avg_pool{{rank}}d")
     x = flow.ones(1, 2, *[4] * rank, requires_grad=True)
     for a in HUGE:
-        for stride, pad, dilation in ((a, 0, 1), (a, 1, 1), (1, a, 1), (1, a, a), (a, a, a), (1, 0, a), (a, 0, a)):
+        for stride, pad, dilation in ((a, 0, 1), (a, 1, 1), (1, a, 1), (1, a, a), (a, a, a), (1, 0, a),
+                                      (a, 0, a)):
             for k, groups in ((1, 1), (3, 1), (3, 2)):
                 w = flow.ones(2, 2 // groups, *[k] * rank, requires_grad=True)
                 for f in (conv, back):
                     attempt((f.__name__, rank, k, groups, stride, pad, dilation), lambda: f(
                         x, w, stride=stride, padding=pad, dilation=dilation, groups=groups))
-        attempt(("output_padding", rank, a), lambda: back(x, w, stride=a, padding=1, output_padding=a - 1, groups=2))
+        attempt(("output_padding", rank, a),
+                lambda: back(x, w, stride=a, padding=1, output_padding=a - 1, groups=2))
         for k, stride, pad in ((2, a, 0), (2, a, 1), (a, 1, a // 2), (a, a, a // 2), (a, 1, 0), (2, 1, a)):
             for ceil in (False, True):
-                attempt(("max", rank, k, stride, pad, ceil), lambda: largest(x, k, stride, pad, ceil_mode=ceil))
+                attempt(("max", rank, k, stride, pad, ceil),
+                        lambda: largest(x, k, stride, pad, ceil_mode=ceil))
                 attempt(("avg", rank, k, stride, pad, ceil), lambda: mean(x, k, stride, pad, ceil_mode=ceil))
             if rank == 2:
                 attempt(("unfold", k, stride, pad), lambda: F.unfold(x, k, stride=stride, padding=pad))
-                attempt(("unfold", k, stride, pad, a), lambda: F.unfold(x, 2, stride=stride, padding=pad, dilation=a))
+                attempt(("unfold", k, stride, pad, a),
+                        lambda: F.unfold(x, 2, stride=stride, padding=pad, dilation=a))
                 c = flow.ones(1, 4, 4, requires_grad=True)
                 attempt(("fold", k, stride, pad), lambda: F.fold(c, (3, 3), 2, stride=stride, padding=pad))
-                attempt(("fold", k, stride, pad, a), lambda: F.fold(c, (3, 3), 2, stride=stride, padding=pad, dilation=a))
+                attempt(("fold", k, stride, pad, a),
+                        lambda: F.fold(c, (3, 3), 2, stride=stride, padding=pad, dilation=a))
     print("end", rank)
 """
 

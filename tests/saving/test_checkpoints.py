@@ -20,8 +20,8 @@ labels = [np.random.default_rng(i).integers(0, 3, 4).astype(np.int32) for i in r
 
 OPTIMIZERS = {
     "sgd": lambda: opt.SGD(constant_rate(0.1), momentum=0), "momentum": lambda: opt.SGD(constant_rate(0.05)),
-    "adam": lambda: opt.Adam(constant_rate(0.01)), "adam_corrected": lambda: opt.Adam(constant_rate(0.01),
-                                                                                      do_bias_correction=True),
+    "adam": lambda: opt.Adam(constant_rate(0.01)),
+    "adam_corrected": lambda: opt.Adam(constant_rate(0.01), do_bias_correction=True),
     "schedule": lambda: opt.SGD(opt.CosineScheduler(0.1, 6, warmup=opt.warmup.linear(4, 0.1)))}
 
 

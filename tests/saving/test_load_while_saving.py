@@ -150,8 +150,8 @@ def test_a_process_loads_while_another_saves(tmp_path):
         import sys
         import flowedu as flow
         for i in range(1, 151):
-            flow.save({"w": flow.full((50,), float(i)), "b": [flow.full((5,), float(i)), flow.full((3,), float(i))],
-                       "step": i}, sys.argv[1])
+            flow.save({"w": flow.full((50,), float(i)),
+                       "b": [flow.full((5,), float(i)), flow.full((3,), float(i))], "step": i}, sys.argv[1])
         """)
     writer = subprocess.Popen([sys.executable, "-c", script, str(path)], stderr=subprocess.PIPE,
                               encoding="utf-8")

@@ -89,8 +89,8 @@ def underived(source: str) -> list[int]:
 def test_bounds_on_measured_values_are_derived():
     files = [p for p in sorted(TESTS.rglob("*.py")) if "programs" not in p.relative_to(TESTS).parts]
     found = [f"{p.relative_to(TESTS)}:{i}" for p in files for i in underived(p.read_text(encoding="utf-8"))]
-    assert not found, "bounds without a derivation (see tests/bounds.py, or write the reason as a comment):\n" + "\n".join(
-        found)
+    fix = "see tests/bounds.py, or write the reason as a comment"
+    assert not found, f"bounds without a derivation ({fix}):\n" + "\n".join(found)
 
 
 @pytest.mark.parametrize("bad", [

@@ -21,8 +21,8 @@ WEAK = re.compile(
 EXERCISES = {"rounded", "moved", "_derived", "_sums_kept"}
 # Names outside core that begin with a participle, and pronouns. Some are exercises or laws, which tasks name.
 PARTICIPLES = re.compile(
-    r"_*(?:(?:told|said|made|kept|given|found|known|seen|asked|left|shown|taken|meant|moved|written|drawn|done|gone"
-    r"|held|sent|built|chosen|begun|spent|laid|understood|hidden)(?:_\w+)?"
+    r"_*(?:(?:told|said|made|kept|given|found|known|seen|asked|left|shown|taken|meant|moved|written|drawn|done"
+    r"|gone|held|sent|built|chosen|begun|spent|laid|understood|hidden)(?:_\w+)?"
     r"|who|whose|why|what|it|own|mine|here|there|many|few|some|others|rest|both)")
 EXCEPTIONS = 6                   # lower it, never raise it
 STATES = re.compile(r"_*(?:is|has|can|if|from)_|make_owned|_recompile_if_changed")

@@ -167,7 +167,7 @@ def test_core_does_not_grow():
     files = [p for folder in ("core", "_kernels/core") for p in (ROOT / folder).rglob("*")
              if p.suffix in (".py", ".pyx", ".pxd", ".pxi", ".h")]
     lines = sum(len(p.read_text(encoding="utf-8").splitlines()) for p in files)
-    assert lines <= LINES, f"{lines} lines: say something once instead of twice, or move what is no lesson to an extension"
+    assert lines <= LINES, f"{lines} lines: remove duplicates, or move what is no lesson to an extension"
     assert lines > LINES - 1000, f"{lines} lines: lower the bound"
 
 

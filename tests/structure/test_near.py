@@ -19,7 +19,8 @@ NAMES = ["tests/a.py", "tests/b.py", "tests/c.py", "tests/d.py"]
 def test_the_map_names_files_that_exist():
     stale = sorted({file for source, tests in NEAREST.items() for file in (source, *tests)
                     if not (ROOT / file).is_file()})
-    assert not stale, f"tests/near.json names missing files: {stale}; fix: edit it, or python tools/near.py --record"
+    fix = "edit it, or python tools/near.py --record"
+    assert not stale, f"tests/near.json names missing files: {stale}; fix: {fix}"
 
 
 def test_each_file_of_core_with_functions_has_tests():

@@ -1,4 +1,4 @@
-"""Rules for names in tests: a test states the property that it checks, and few files share the name of a helper."""
+"""Rules for names in tests: a test states its property, and few files share the name of a helper."""
 import ast
 import re
 from pathlib import Path

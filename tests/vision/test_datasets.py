@@ -322,7 +322,8 @@ def test_download_of_cifar10(tmp_path, server, monkeypatch):
     monkeypatch.setattr(cifar, "_SERVER", address)
     monkeypatch.setattr(datasets.CIFAR10, "sha256", hashlib.sha256(archive).hexdigest())
     root = tmp_path / "data"
-    files.write_files(root, {"cifar-10-python.tar.gz": archive[:100]})  # a truncated download is downloaded again
+    # a truncated download is downloaded again
+    files.write_files(root, {"cifar-10-python.tar.gz": archive[:100]})
     check_cifar10(datasets.CIFAR10(root, download=True), 20, True)
     (root / "cifar-10-python.tar.gz").unlink()
     monkeypatch.setattr(cifar, "_SERVER", address + "none/")  # already extracted: nothing is downloaded

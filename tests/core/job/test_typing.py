@@ -1,7 +1,9 @@
 """flowedu.typing: placeholders, job signatures, return types, and the arrays that a call accepts."""
+# Old scripts write the generics of typing.
+# ruff: noqa: UP006, UP007, UP045
 import typing
 from collections import namedtuple
-from typing import Dict, List, Optional, Tuple  # noqa: UP035  (old scripts write these)
+from typing import Dict, List, Optional, Tuple  # noqa: UP035
 
 import numpy as np
 import pytest
@@ -124,8 +126,8 @@ def test_dtype_and_batch_axis_are_checked_at_once():
 
 def test_a_signature_in_full():
     def job(x: tp.Numpy.Placeholder((4, 3)),
-            pair: Tuple[tp.Numpy.Placeholder((4,), dt.int32), Tuple[tp.ListNumpy.Placeholder((2,))]]  # noqa: UP006
-            ) -> Tuple[tp.Numpy, Dict[str, tp.ListNumpy]]: ...  # noqa: UP006
+            pair: Tuple[tp.Numpy.Placeholder((4,), dt.int32), Tuple[tp.ListNumpy.Placeholder((2,))]]
+            ) -> Tuple[tp.Numpy, Dict[str, tp.ListNumpy]]: ...
 
     s = sg.check_signature(job)
     assert (s.name, s.names) == ("job", ("x", "pair"))
@@ -137,7 +139,7 @@ def test_a_signature_in_full():
 
 
 def test_builtin_generics_equal_typing_generics():
-    old = job({"x": Tuple[X, X], "return": Tuple[tp.Numpy, List[tp.Numpy], Dict[int, tp.Numpy]]})  # noqa: UP006
+    old = job({"x": Tuple[X, X], "return": Tuple[tp.Numpy, List[tp.Numpy], Dict[int, tp.Numpy]]})
     new = job({"x": tuple[X, X], "return": tuple[tp.Numpy, list[tp.Numpy], dict[int, tp.Numpy]]})
     assert sg.check_signature(old) == sg.check_signature(new)
 
@@ -149,8 +151,8 @@ def test_no_parameters_and_no_annotations_are_fine():
 
 @pytest.mark.parametrize("wrong, words", [
     (tp.Numpy, "Numpy.Placeholder("), (tp.ListNumpy, "tp.ListNumpy.Placeholder("), (np.ndarray, "ndarray"),
-    (List[X], "Tuple"), (Dict[str, X], "Tuple"), (list[X], "Tuple"), (int, "int"), (None, "Placeholder"),  # noqa: UP006
-    (Optional[X], "Placeholder"), (Tuple[tp.Numpy, X], "Numpy"), (Tuple[X, ...], "open length"), (5, "5"),  # noqa: UP006,UP045
+    (List[X], "Tuple"), (Dict[str, X], "Tuple"), (list[X], "Tuple"), (int, "int"), (None, "Placeholder"),
+    (Optional[X], "Placeholder"), (Tuple[tp.Numpy, X], "Numpy"), (Tuple[X, ...], "open length"), (5, "5"),
     (tp.Numpy.Placeholder, "Placeholder("), (tp.Callback[X], "Callback"), (tp.Bundle[tp.Numpy], "Bundle"),
     (np.zeros(3), "Placeholder")])
 def test_a_parameter_annotation_of_the_wrong_kind_is_refused(wrong, words):
@@ -159,28 +161,28 @@ def test_a_parameter_annotation_of_the_wrong_kind_is_refused(wrong, words):
 
 
 @pytest.mark.parametrize("wrong", [
-    X, int, np.ndarray, Optional[tp.Numpy], typing.Union[tp.Numpy, tp.ListNumpy], Tuple[None], List[X],  # noqa
-    Tuple[tp.Numpy, ...], tp.Callback[tp.Bundle[tp.Numpy]], tp.Callback[None], List[tp.Bundle[tp.Numpy]],  # noqa
-    typing.Set[tp.Numpy], tp.PyStructCompatibleToBlob, "no such name", 5, np.zeros(3), typing.Any])  # noqa: UP006
+    X, int, np.ndarray, Optional[tp.Numpy], typing.Union[tp.Numpy, tp.ListNumpy], Tuple[None], List[X],
+    Tuple[tp.Numpy, ...], tp.Callback[tp.Bundle[tp.Numpy]], tp.Callback[None], List[tp.Bundle[tp.Numpy]],
+    typing.Set[tp.Numpy], tp.PyStructCompatibleToBlob, "no such name", 5, np.zeros(3), typing.Any])
 def test_a_return_annotation_of_the_wrong_kind_is_refused(wrong):
-    with raises(NotImplementedError, "invalid" if wrong is not Tuple[tp.Numpy, ...] else "open length"):  # noqa: UP006
+    with raises(NotImplementedError, "invalid" if wrong is not Tuple[tp.Numpy, ...] else "open length"):
         returning(wrong)
 
 
-@pytest.mark.parametrize("bare", [Tuple, List, Dict, tuple, list, dict, tp.Callback, tp.Bundle,  # noqa: UP006
-                                  Tuple[()], Tuple[List], tp.Callback[Dict], list[tp.Numpy, tp.Numpy]])  # noqa: UP006
+@pytest.mark.parametrize("bare", [Tuple, List, Dict, tuple, list, dict, tp.Callback, tp.Bundle,
+                                  Tuple[()], Tuple[List], tp.Callback[Dict], list[tp.Numpy, tp.Numpy]])
 def test_a_container_without_its_types_is_refused(bare):
     with raises(AssertionError, "cannot be omitted"):
         returning(bare)
 
 
 def test_a_bare_tuple_parameter_is_refused():
-    for bare in (Tuple, tuple, Tuple[tuple]):  # noqa: UP006
+    for bare in (Tuple, tuple, Tuple[tuple]):
         with raises(AssertionError, "cannot be omitted"):
             sg.check_signature(job({"x": bare}))
 
 
-@pytest.mark.parametrize("leaf", [X, List[tp.Numpy], int, None])  # noqa: UP006
+@pytest.mark.parametrize("leaf", [X, List[tp.Numpy], int, None])
 def test_a_bundle_holds_leaf_types_only(leaf):
     with raises(AssertionError, "Bundle"):
         returning(tp.Bundle[leaf])
@@ -270,8 +272,8 @@ def test_string_annotations_keep_the_error_classes():
 
 LEAF = st.sampled_from(an.LEAVES)
 VALUES = st.recursive(LEAF, lambda inner: st.one_of(
-    st.lists(inner, min_size=1, max_size=3).map(lambda xs: Tuple[tuple(xs)]),  # noqa: UP006
-    inner.map(lambda x: List[x]), inner.map(lambda x: Dict[str, x])), max_leaves=6)  # noqa: UP006
+    st.lists(inner, min_size=1, max_size=3).map(lambda xs: Tuple[tuple(xs)]),
+    inner.map(lambda x: List[x]), inner.map(lambda x: Dict[str, x])), max_leaves=6)
 RETURNS = st.one_of(VALUES, VALUES.map(lambda v: tp.Callback[v]))
 
 
@@ -358,7 +360,7 @@ def test_bundle_and_no_annotation_take_any_nesting_and_keep_it(nest, returns):
 
 
 def test_errors_name_the_place_in_the_nesting():
-    returns = returning(Tuple[tp.Numpy, Dict[str, List[tp.Numpy]]])  # noqa: UP006
+    returns = returning(Tuple[tp.Numpy, Dict[str, List[tp.Numpy]]])
     with raises(AssertionError, "result[1]['loss'][2]", "float 0.5"):
         js.check_return((Blob(), {"loss": [Blob(), Blob(), 0.5]}), returns, is_blob, "train_job")
 
