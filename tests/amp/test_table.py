@@ -1,4 +1,4 @@
-"""The rest of the table of 16-bit floats: jobs and global tensors equal eager calls to the bit.
+"""The table of 16-bit floats: jobs and global tensors equal eager calls to the bit.
 (test_every_op.py tests eager calls, the tape, and graphs; tests/cuda/test_halves.py tests GPUs.) The
 book's page lists the same unsupported ops.
 """

@@ -217,7 +217,7 @@ flow.cuda.is_available()
 import test_faults as t
 from cuda_common import faulty
 for name, (source, grid, block, arguments, words, said) in t.FAULTS.items():
-    e = faulty(source, "k", grid, block, *t.given(arguments))
+    e = faulty(source, "k", grid, block, *t.make_arguments(arguments))
     assert e.kind in (said["kind"], "unwritten" if said["kind"] == "race" else ""), (name, e)
     assert e.parameter == said.get("parameter", e.parameter), (name, e)
 print("seen")

@@ -1,5 +1,5 @@
-"""The automatic choice of layouts: its cost equals that of the inference; it is optimal where it says so,
-never worse than greedy, deterministic, and changes no value.
+"""The automatic choice of layouts: its cost equals that of the inference; it is optimal where it claims
+to be, never worse than greedy, deterministic, and changes no value.
 """
 import itertools
 import math

@@ -1,4 +1,4 @@
-"""Chapter 6: its demo measures the numbers of the lesson, its figures equal those of the code, and its
+"""Chapter 6: its demo measures the figures of the lesson, its figures equal those of the code, and its
 exercises give feedback.
 """
 import argparse

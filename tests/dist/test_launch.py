@@ -287,7 +287,7 @@ def test_a_rank_that_exits_before_its_message_is_read_ended_first():
 @settings(max_examples=10)
 @given(st.permutations(range(4)), st.integers(0, 4))
 def test_the_first_death_is_identified_with_delay(order, n):
-    """`mpiexec` kills the other ranks when one dies, and under load it names one of those."""
+    """`mpiexec` kills the other ranks when one dies, and under load it may name one of them."""
     deaths, processes = Deaths(), [subprocess.Popen(["sleep", "100"]) for _ in order]
     try:
         for p in processes:
@@ -306,7 +306,7 @@ def test_the_first_death_is_identified_with_delay(order, n):
 @pytest.mark.skipif(not LINUX, reason="needs Linux")
 def test_the_end_of_a_process_is_when_it_closes_the_launchers_socket():
     """Other ranks notice a closed MPI socket before the process is gone, and may end by then. A process that
-    has closed its files but still exists died before those that ended in the meantime.
+    has closed its files but still exists counts as ended before the ranks that ended in the meantime.
     """
     deaths = Deaths()
     drops = """

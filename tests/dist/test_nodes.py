@@ -345,9 +345,9 @@ GROUPS = """
 
 @mpi
 def test_mpi_cannot_signal_the_callers_process_group(tmp_path, port):
-    """If hydra's proxy is told to end before it has started its ranks, it signals process 0, its own process
-    group. That once was the shell, the make, and the tests that had started a launch in which a machine
-    disconnected.
+    """If hydra's proxy receives a signal to end before it has started its ranks, it signals process 0, its own
+    process group. That once was the shell, the make, and the tests that had started a launch in which a
+    machine disconnected.
     """
     (tmp_path / "script.py").write_text(textwrap.dedent(GROUPS), encoding="utf-8")
     children = [start(port, node, tmp_path / "script.py", "", "0") for node in range(2)]

@@ -150,7 +150,8 @@ for episode in range(150):
     state = torch.randn(16, 4)
     m = Categorical(logits=policy(state))
     action = m.sample()
-    reward = (action == (state[:, 0] > 0).long()).float()          # the side on which the first number lies
+    # 1 if the action is the sign of the first number
+    reward = (action == (state[:, 0] > 0).long()).float()
     loss = (-m.log_prob(action) * (reward - 0.5)).mean() - 0.001 * m.entropy().mean()
     optimizer.zero_grad()
     loss.backward()

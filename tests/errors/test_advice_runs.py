@@ -26,8 +26,8 @@ words, instance_dims, dataset, optimizer = ["1", "2"], 1, [1, 2, 3], sgd
 a = b = x
 """
 BEGINS = re.compile(r"(?<![\w.'\"])(?:flow|nn|np|F|tp|optim|x|input|model|target|loss|y)\.(?=[A-Za-z_])")
-# Fixes for another place than that of the mistake: process start, inside a job, the object that lacks the
-# name, or a single number.
+# Fixes that belong elsewhere than the mistake: at process start, inside a job, on the object without the
+# name, or on a single number.
 ON_DEVICE = ("flow.distributed.set_virtual_devices(", "flow.watch(", ".minimize(loss)", "flow.constant(...)",
              "x.item()", "x.reshape(1)", "x.weight")
 

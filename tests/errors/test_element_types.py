@@ -44,7 +44,7 @@ def judge(refused, again, t: dtype) -> None:
         try:
             again(getattr(flow, name))
         except FlowError as e:
-            raise AssertionError(f"{name} is told to work: {refused}\nand then: {e}") from None
+            raise AssertionError(f"{name} is recommended: {refused}\nbut raises: {e}") from None
 
 
 def refusals(again):

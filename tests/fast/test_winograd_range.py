@@ -49,7 +49,7 @@ def where_special(x: np.ndarray) -> np.ndarray:
 
 
 def squared_norms_of_kernels(name: str, w) -> np.ndarray:
-    """Return the sum of squares of all weights of an output's kernel, also of those that meet padding."""
+    """Return the sum of squares of all weights of an output's kernel, including weights on padding."""
     axes = (1, 2, 3) if name == "conv2d" else (0, 2, 3)
     return (w * w).sum(axes)[:, None, None]
 

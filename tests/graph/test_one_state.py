@@ -331,7 +331,7 @@ def test_a_state_loaded_after_graph_steps_continues_by_hand(schedule, k):
 
 @pytest.mark.parametrize("schedule", sorted({*SCHEDULES} - {"none"}))
 def test_a_state_saved_after_graph_steps_continues_by_hand(schedule):
-    """In new objects, and in those that it was saved from."""
+    """The state is loaded into new objects and into the objects that saved it."""
     run, new, want = Run("sgd", schedule), Run("sgd", schedule), Run("sgd", schedule)
     run.graph(3)
     for _ in range(4):

@@ -174,8 +174,8 @@ def assert_equal_or_rounded(got, want, exact: bool, terms: int = 1, what=None) -
 
 
 def letters(op, example) -> list[str]:
-    """Return the axes of a call by the letters of its equation, including those that cannot be split, without
-    empty axes and axes of size 1.
+    """Return the letters of a call's equation whose axes have at least two elements, including axes that
+    cannot be split.
     """
     specs = [Spec(tuple(s), as_dtype(t)) for s, t in zip(example["shapes"],
                                                          types_of(op, example, np.float32))]

@@ -1,6 +1,6 @@
 """Law: kernels equal their reference if an axis is as long as one of their blocks, or one longer or shorter.
 
-Covers every axis of every op, including those that cannot be split over devices. Kernels use blocks of 16,
+Covers every axis of every op, including axes that cannot be split. Kernels use blocks of 16,
 32, 64, 128, 256, 512, 2048, and (tiles of elementwise chains) 4096 bytes. Dtypes, layouts, and kinds of
 values alternate.
 """

@@ -17,7 +17,7 @@ PLAIN = {"elementwise": ("elementwise",), "matmul": ("matmul",), "reduce": ("sum
 BESIDE = {"conv_plain": ("conv2d",)}             # outside of core, for reading only, and not registered
 CHILD = """
 import sys, types
-sys.modules["flowedu.fast.kernels"] = types.ModuleType("flowedu.fast.kernels")     # as if it were not there
+sys.modules["flowedu.fast.kernels"] = types.ModuleType("flowedu.fast.kernels")     # hide the module
 import pytest
 from laws.test_plain_kernels import BESIDE, plain
 from flowedu._kernels import TABLE

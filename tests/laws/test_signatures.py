@@ -133,7 +133,7 @@ def drawable(arrays, sig) -> bool:
 
 
 def assert_signatures_match_brute_force(op, example, p: int) -> None:
-    """Assert that the derived signatures of a call are those that brute force finds."""
+    """Assert that the derived signatures of a call equal the signatures that brute force finds."""
     rng = np.random.default_rng(p)
     attrs = attributes(op, example)
     arrays = draw_arrays(op, example, np.float64, rng)

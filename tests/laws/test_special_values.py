@@ -54,7 +54,7 @@ def list_special_numbers(dtype: str, few: bool, moderate: bool) -> list[float]:
 
 
 def columns_to_tensors(columns, dtype: str) -> list:
-    """Return the columns as tensors of the dtype, which holds their numbers exactly."""
+    """Return the columns as tensors of the dtype, which represents them exactly."""
     return [flow.tensor(np.asarray(c, np.float64)).to(DTYPES[dtype]) for c in columns]
 
 
