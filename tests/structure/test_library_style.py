@@ -9,7 +9,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 FOLDERS = ("src/flowedu", "course", "tools", "benchmarks")
 # Lines of more than 110 columns: tables, lists of names, texts, and first sentences. Lower a number, raise none.
-LONG_LINES = {"src": 230, "course": 36, "tests": 203, "tools": 10, "benchmarks": 0, "book": 20,
+LONG_LINES = {"src": 230, "course": 36, "tests": 143, "tools": 10, "benchmarks": 0, "book": 20,
               "chapters": 24}
 
 
