@@ -13,6 +13,7 @@ from flowedu.core.ops.call import call_below, interpreter
 from flowedu.core.ops.define import Op
 from flowedu.core.ops.elementwise import add, cos, exp, mul, neg, sin, sub
 from flowedu.core.ops.value import Value
+from flowedu.core.ops.view import constant
 from flowedu.core.values.spec import Spec
 from flowedu.errors import UnsupportedError
 
@@ -30,6 +31,11 @@ class Dual(Value):
         return self.value.spec
 
 
+def zero_rate(x):
+    """Return the rate of a constant: zeros of its shape, also where x is inf or NaN."""
+    return constant(shape=x.shape, value=0.0, dtype=x.dtype)
+
+
 class Forward:
     """Interpreter that computes ops of Duals, with a Dual as the result, and passes other calls on."""
 
@@ -41,7 +47,7 @@ class Forward:
         if not any(isinstance(x, Dual) for x in inputs):
             return call_below(op, inputs, attrs)
         values = [x.value if isinstance(x, Dual) else x for x in inputs]
-        rates = [x.rate if isinstance(x, Dual) else x * 0 for x in inputs]
+        rates = [x.rate if isinstance(x, Dual) else zero_rate(x) for x in inputs]
         y = call_below(op, tuple(values), attrs)
         if op is add or op is sub:
             rate = rates[0] + rates[1] if op is add else rates[0] - rates[1]

@@ -130,7 +130,7 @@ class FlowError(Exception):
     def __init__(self, problem: str, *, expected: str = "", got: str = "", fix: str = "",
                  at: str | None = None):
         problem, expected, got, fix = (_SIZE.sub(_plain, t) if "Size(" in t else t
-                                       for t in (problem, expected, got, fix))
+                                       for t in map(str, (problem, expected, got, fix)))
         self.problem, self.expected = problem, expected
         self.got, self.fix = got, fix
         self.at = user_line() if at is None else at

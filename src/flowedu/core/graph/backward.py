@@ -21,6 +21,11 @@ def gradients(graph: Graph, losses: Sequence[GraphValue], targets: Sequence[Grap
 
     Returns one gradient (or None) per target. `seed(spec)` returns the gradient of a loss.
     """
+    for loss in losses:
+        if not loss.dtype.is_floating_point:
+            raise JobBuildAndInferError("minimize: the loss is not floating point",
+                                        expected="float32 or float64", got=str(loss.spec),
+                                        fix="cast it, or pass the loss rather than the labels")
     graph.training = True
     forward = list(graph.nodes)
     graph.forward = len(forward)
@@ -31,10 +36,6 @@ def gradients(graph: Graph, losses: Sequence[GraphValue], targets: Sequence[Grap
 
     with graph.building():
         for loss in losses:
-            if not loss.dtype.is_floating_point:
-                raise JobBuildAndInferError("minimize: the loss is not floating point",
-                                            expected="float32 or float64", got=str(loss.spec),
-                                            fix="cast it, or pass the loss rather than the labels")
             if loss.spec not in seeds:
                 seeds[loss.spec] = seed(loss.spec)
         return reverse(forward, [(loss, seeds[loss.spec]) for loss in losses], targets, visit)

@@ -43,7 +43,7 @@ def taps(source: int, target: int, kind: str) -> tuple[np.ndarray, np.ndarray]:
         index = np.floor(start) + np.arange(int(np.ceil(step)) + 1)[:, None]
         weight = np.clip(np.minimum(index + 1, stop) - np.maximum(index, start), 0, None) / step
     elif kind in ("nearest_neighbor", "nn"):
-        index, weight = np.floor(i * step)[None], np.ones((1, target))
+        index, weight = (i * source // target)[None], np.ones((1, target))     # exact
     else:
         at = (i + 0.5) * step - 0.5
         low = np.floor(at)
