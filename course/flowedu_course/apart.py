@@ -270,6 +270,9 @@ def _run(rows: dict, what: dict, data: bytes) -> tuple[dict, list[bytes]]:
     said: dict[str, Any] = {"status": 0}
     if "number" in what:
         said["seconds"] = timeit.timeit(bound, number=what["number"])
+        for room in rooms[what["nin"]:]:               # the judge compares what one more run writes
+            room[FENCE:-FENCE] = FRESH
+        bound()
     else:
         said["status"] = bound.alone(what["alone"]) if "alone" in what else bound()
     return said, [r.tobytes() for r in rooms]

@@ -24,6 +24,7 @@ from typing import Any, TextIO
 
 from flowedu import swap
 from flowedu_course import course, hunts, kernels, laws, rules
+from flowedu_course.guard import guarded
 from flowedu_course.handout import is_begun, is_plain
 from flowedu_course.install import install
 from flowedu_course.laws import Verdict
@@ -43,7 +44,10 @@ def judged(hole, file: Path, seed: int = 0, cases: int = 0, load: Callable = swa
         if changes:
             return changes
         if load is swap.load:
-            _install_others(hole, file.parent)
+            rows = course.Progress(file.parent).rows
+            _install_others(hole, file.parent, rows)
+            if (weak := _weak_needs(hole, rows)) and is_begun(file):
+                return Verdict("open", lines=[f"  do {', '.join(weak)}{laws.BLOCKED}"])
         verdict = (_kernel(hole, file, seed, cases) if hole.is_compiled
                    else _python(hole, file, seed, cases, load))
     except BaseException as error:                 # also sys.exit
@@ -63,11 +67,14 @@ def _python(hole, file: Path, seed: int, cases: int, load: Callable) -> Verdict:
     space = load(file, module)
     if lines := _unlike(hole, space, module, file):
         return Verdict("wrong", lines=lines)
-    if hole.plain and is_plain(hole, file):        # the handed-out function is unchanged
-        return Verdict("open")
     laws.law(hole.laws[0])                         # importing the laws saves the library's functions
     with swap.taking(hole, space):
-        return _check(hole, answer(hole, space), seed, cases, file, lambda measures: _stars(hole, measures))
+        verdict = _check(hole, answer(hole, space), seed, cases, file,
+                         lambda measures: _stars(hole, measures))
+    if verdict.state == "right" and hole.plain and is_plain(hole, file):
+        return Verdict("open",
+                       lines=["  this is the function that your tree has in this place: use another method"])
+    return verdict
 
 
 def _check(hole, yours: Any, seed: int, cases: int, file: Path,
@@ -76,7 +83,10 @@ def _check(hole, yours: Any, seed: int, cases: int, file: Path,
     broken = _check_laws(hole, yours, seed, cases, file)
     if broken or not hole.stars:
         return broken or Verdict(stars=1)
-    return count_stars(measured(hole, yours, seed))
+    try:
+        return count_stars(measured(hole, yours, seed))
+    except laws.Rejected as error:                 # the measured result is wrong
+        return _broken(hole, next(n for n in hole.laws if laws.law(n) is error.law), error.lines)
 
 
 def _unlike(hole, space: dict[str, Any], module: types.ModuleType, file: Path) -> list[str]:
@@ -104,12 +114,17 @@ def _failed(hole, error: BaseException, file: Path) -> Verdict:
     return Verdict("open")
 
 
-def _install_others(hole, work: Path) -> None:
+def _install_others(hole, work: Path, rows: dict) -> None:
     """Install the other right answers in a student's tree, whose library has stubs (except for kernels)."""
     if course.student(course.HOME):
-        rows = course.Progress(work).rows
         install(work, lambda h: not h.is_separate and h.id != hole.id
                 and rows.get(h.id, {}).get("state") == "right")
+
+
+def _weak_needs(hole, rows: dict) -> list[str]:
+    """Return the required exercises whose stubs obey all laws, but would spoil what the laws measure."""
+    return [id for id in hole.first if rows.get(id, {}).get("state") != "right"
+            and course.find(id, hole.folder.parents[1]).kind == "target"]
 
 
 def _code(f: Any) -> types.CodeType | None:
@@ -132,7 +147,7 @@ def _fits(own: tuple[str, ...], c: types.CodeType) -> bool:
 
 def _check_laws(hole, yours: Any, seed: int, cases: int, file: Path) -> Verdict | None:
     """Return the verdict of the first law that does not hold, or None if all hold."""
-    for number, name in enumerate(hole.laws, 1):
+    for name in hole.laws:
         one, trace = laws.law(name), ""
         try:
             lines = one.broken(yours, seed, cases)
@@ -141,9 +156,14 @@ def _check_laws(hole, yours: Any, seed: int, cases: int, file: Path) -> Verdict 
                 raise
             lines, trace = error_lines(error, file), _trace(error)
         if lines:
-            title = f"law {number} of {len(hole.laws)}: {one.title}"
-            return Verdict("wrong", law=name, title=title, lines=lines, trace=trace)
+            return _broken(hole, name, lines, trace)
     return None
+
+
+def _broken(hole, name: str, lines: list[str], trace: str = "") -> Verdict:
+    """Return the verdict of a law that does not hold."""
+    title = f"law {hole.laws.index(name) + 1} of {len(hole.laws)}: {laws.law(name).title}"
+    return Verdict("wrong", law=name, title=title, lines=lines, trace=trace)
 
 
 def _stars(hole, measures: dict[str, Any]) -> Verdict:
@@ -160,7 +180,8 @@ def _stars(hole, measures: dict[str, Any]) -> Verdict:
 
 def answer(hole, space: dict[str, Any]) -> Any:
     """Return the argument of laws: the function of a work file, or {name: function}."""
-    return space[hole.functions[0]] if len(hole.functions) == 1 else {n: space[n] for n in hole.functions}
+    yours = {n: guarded(space[n]) for n in hole.functions}
+    return yours[hole.functions[0]] if len(yours) == 1 else yours
 
 
 def measured(hole, yours: Any, seed: int = 0) -> dict[str, Any]:
@@ -179,6 +200,9 @@ def error_lines(error: BaseException, file: Path) -> list[str]:
     others = [f"  in your {Path(f.filename).name}, line {f.lineno:<6} {f.line}" for f in frames[-1:]
               if f not in own]
     case = [laws.SMALLEST + laws.short(error.case)] if getattr(error, "case", "") else []
+    if not frames and (line := _line_of_a_law(error)):
+        return [*case, f"  the law itself raised {type(error).__name__}: {laws.short(str(error))}"[:98],
+                f"  it cannot read your result, or it has a fault: {line}"]
     if file.suffix != ".py":
         return case + kernels.describe_error(error, file.read_text(encoding="utf-8")) + others
     lines = [FLOOD if getattr(error, "errno", 0) == errno.EFBIG or "File too large" in str(error) else
@@ -186,6 +210,12 @@ def error_lines(error: BaseException, file: Path) -> list[str]:
     if own:
         lines.append(f"  line {own[-1].lineno:<6} {own[-1].line}")
     return [*case, *lines, *others]
+
+
+def _line_of_a_law(error: BaseException) -> str:
+    """Return "ranks.py, line 7" if a line of a law raised the error, else ""."""
+    last = Path(_frames(error)[-1].filename) if error.__traceback__ else Path()
+    return f"{last.name}, line {_frames(error)[-1].lineno}" if last.parent.name == "laws" else ""
 
 
 def _trace(error: BaseException) -> str:

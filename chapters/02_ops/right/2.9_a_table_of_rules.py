@@ -5,7 +5,7 @@ def run(self, op, inputs, attrs):
              id(mul): lambda x, dx: x[0] * dx[1] + x[1] * dx[0], id(neg): lambda x, dx: -dx[0],
              id(sin): lambda x, dx: cos(x[0]) * dx[0]}
     values = tuple(x.value if isinstance(x, Dual) else x for x in inputs)
-    rates = [x.rate if isinstance(x, Dual) else x - x for x in inputs]
+    rates = [x.rate if isinstance(x, Dual) else zero_rate(x) for x in inputs]
     value = call_below(op, values, attrs)
     if op is exp:
         return Dual(value, value * rates[0])

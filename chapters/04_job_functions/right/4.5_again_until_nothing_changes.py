@@ -4,7 +4,7 @@ def cse(graph):
         for node in graph.nodes:
             if node.op.random or node.op.fresh or node.mutates:
                 continue
-            same = first.setdefault((id(node.op), node.inputs, node.attrs), node)
+            same = first.setdefault((id(node.op), node.inputs, make_key(node.attrs)), node)
             if same is not node:
                 table.update(zip(node.outputs, same.outputs))
         if not table:

@@ -4,7 +4,7 @@ def taps(source, target, kind):
     columns = []
     for j in range(target):
         if kind in ("nearest_neighbor", "nn"):
-            pairs = [(math.floor(j * step), 1.0)]
+            pairs = [(j * source // target, 1.0)]
         elif kind == "area" and target < source:
             pairs = [(i, max(min(i + 1, (j + 1) * step) - max(i, j * step), 0) / step)
                      for i in range(math.floor(j * step), math.floor(j * step) + math.ceil(step) + 1)]

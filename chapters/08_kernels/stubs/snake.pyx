@@ -23,9 +23,11 @@ cdef extern from *:
     #define IN_DOUBLE(name, formula) LOOP(name, formula, double, _double)
     SNAKE(IN_FLOAT)
     SNAKE(IN_DOUBLE)
+    IN_FLOAT(one_sine, FE_F(sinf, sin, a))
     """
     int snake_float(fe_call *, const fe_team *, void *) nogil
     int snake_double(fe_call *, const fe_team *, void *) nogil
+    int one_sine_float(fe_call *, const fe_team *, void *) nogil
     int snake_slope_float(fe_call *, const fe_team *, void *) nogil
     int snake_slope_double(fe_call *, const fe_team *, void *) nogil
 
@@ -33,4 +35,5 @@ cdef extern from *:
 def table():
     return {"snake": {FE_F32: (<size_t><void *>snake_float, 0), FE_F64: (<size_t><void *>snake_double, 0)},
             "snake_slope": {FE_F32: (<size_t><void *>snake_slope_float, 0),
-                            FE_F64: (<size_t><void *>snake_slope_double, 0)}}
+                            FE_F64: (<size_t><void *>snake_slope_double, 0)},
+            "one_sine": {FE_F32: (<size_t><void *>one_sine_float, 0)}}

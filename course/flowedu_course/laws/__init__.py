@@ -6,6 +6,7 @@ where they differ. A Verdict has the result: the judge makes it, commands print 
 from __future__ import annotations
 
 import importlib
+import itertools
 import json
 import random
 import time
@@ -25,41 +26,63 @@ CASES, TRIES, PATIENCE = 60, 200, 2.0              # cases drawn; shrink steps; 
 SMALLEST, CASE = "  smallest case   ", "  case            "            # begin the line of a case
 
 
+class Rejected(Exception):
+    """The lines of a failure that no judge returns: a changed argument, or a wrong result that was measured.
+
+    law: the law that the result breaks (None: the law that is being checked).
+    """
+
+    def __init__(self, lines: list[str], law: Law | None = None):
+        super().__init__("\n".join(lines))
+        self.lines, self.law = lines, law
+
+
 class Law:
     """A property of a correct answer: a title and the functions that test it.
 
     draw(rng, size) returns a case; size grows from 1. judge(case, yours) returns None or the lines of a
     failure, without the case unless a line begins with SMALLEST or CASE. smaller(case) yields simpler cases,
     best first. told(case) describes the case in one line or several; it returns "" if the law has only one
-    case. label stands before the case.
+    case. label stands before the case. Every check and every grade tries the cases `edges` before those that
+    are drawn, and the cases `large`, which have the size of a real program, after them.
     """
 
     def __init__(self, title: str, draw: Callable[[random.Random, int], Any],
                  judge: Callable[[Any, Any], list[str] | None],
                  smaller: Callable[[Any], Iterable] = lambda case: (), cases: int = CASES,
-                 told: Callable[[Any], str | list[str]] = lambda case: "", label: str = "smallest case"):
+                 told: Callable[[Any], str | list[str]] = lambda case: "", label: str = "smallest case",
+                 edges: Sequence = (), large: Sequence = ()):
         self.title, self.draw, self.judge, self.smaller = title, draw, judge, smaller
-        self.cases, self.told, self.label = cases, told, label
+        self.cases, self.told, self.label, self.edges, self.large = cases, told, label, edges, large
 
     def broken(self, yours: Any, seed: int = 0, cases: int = 0) -> list[str] | None:
         """Return the lines of the smallest failure, or None. Exceptions of `yours` propagate."""
         rng = random.Random(seed)
         many = min(cases, 4 * self.cases) or self.cases                # few cases mean expensive cases
-        for i in range(many):
-            case = self.draw(rng, 1 + i * 5 // many)
+        drawn = (self.draw(rng, 1 + i * 5 // many) for i in range(many))
+        for case in itertools.chain(self.edges, drawn, self.large):
             failure = self._tried(case, yours)
             if failure is not None:
                 return self._smallest(case, failure, yours)
         return None
 
+    def accept(self, case: Any, lines: list[str] | None) -> None:
+        """Raise Rejected if `lines`, the judge's result for a case that is being measured, are a failure."""
+        if lines:
+            raise Rejected(self._with_case(case, lines), self)
+
     def _tried(self, case: Any, yours: Any) -> list[str] | Exception | None:
         try:
-            lines = self.judge(case, yours)
+            return self._with_case(case, self.judge(case, yours))
+        except Rejected as error:
+            return self._with_case(case, error.lines)
         except Exception as error:                 # any exception of the student's code fails this case
             if "your turn" in str(error):
                 raise
             error.case = self.describe(case)[0]
             return error
+
+    def _with_case(self, case: Any, lines: list[str] | None) -> list[str] | None:
         if not lines or any(line.startswith((SMALLEST, CASE)) for line in lines):
             return lines
         first, *more = self.describe(case)
@@ -203,8 +226,11 @@ def smaller_programs(nodes: tuple, outs: tuple, first: int = 2,
 
     Readers of a removed call read its first input instead. nodes: (op, indices of its inputs) of each call;
     results are numbered from `first`, after the program's inputs. outs: indices of the outputs. may(gone,
-    other): True if value `other` can replace `gone`.
+    other): True if value `other` can replace `gone`. A large program is cut in half before.
     """
+    half = len(nodes) // 2
+    if len(nodes) > 20:
+        yield nodes[:half], tuple(o for o in outs if o < first + half) or (first + half - 1,)
     for i in range(len(nodes) - 1, -1, -1):
         gone, other = first + i, nodes[i][1][0]
         move = lambda x, gone=gone, other=other: other if x == gone else x - (x > gone)
@@ -214,6 +240,20 @@ def smaller_programs(nodes: tuple, outs: tuple, first: int = 2,
             yield rest, left
     if len(outs) > 1:
         yield from ((nodes, (o,)) for o in outs)
+
+
+def many_programs(draw: Callable, least: int, first: int = 2) -> tuple[tuple, tuple]:
+    """Return a program as large as a network's training step: drawn ones side by side, on the same inputs.
+
+    draw(rng, size) returns the (nodes, outs) of a program, as in smaller_programs. least: number of nodes.
+    """
+    rng, nodes, outs = random.Random(least), [], []
+    while len(nodes) < least:
+        (some, fetched), by = draw(rng, 3), len(nodes)
+        move = lambda x, by=by: x + by if x >= first else x
+        nodes += [(name, tuple(map(move, ins))) for name, ins in some]
+        outs += map(move, fetched)
+    return tuple(nodes), tuple(outs)
 
 
 def copy_function(f: types.FunctionType) -> types.FunctionType:

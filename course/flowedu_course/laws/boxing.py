@@ -85,11 +85,17 @@ def _lacking(src, dst, shape):
             for i, d in enumerate(dst.devices)}
 
 
+PAIRS = [(Layout((a,), (0, 1), (2,)), Layout((b,), devices, (2,)), shape) for a, b in
+         (("S0", "B"), ("B", "S0"), ("S0", "S1"), ("P", "B"), ("P", "S0"), ("B", "B"))
+         for devices in ((0, 1), (1, 2)) for shape in ((2, 2), (3, 2), (0, 2))]
+
+
 def _describe_pair(case):
     return f"from {case[0]} to {case[1]}, shape {case[2]}"
 
 
-@holds("each device receives exactly what it lacks", _pairs(False), _smaller_pairs, 120, _describe_pair)
+@holds("each device receives exactly what it lacks", _pairs(False), _smaller_pairs, 120, _describe_pair,
+       edges=PAIRS)
 def arrives(case, yours):
     src, dst, shape = case
     got = yours["messages"](src, dst, shape)
@@ -109,7 +115,8 @@ def arrives(case, yours):
     return None
 
 
-@holds("moved is the number of elements sent", _pairs(False), _smaller_pairs, 120, _describe_pair)
+@holds("moved is the number of elements sent", _pairs(False), _smaller_pairs, 120, _describe_pair,
+       edges=PAIRS)
 def total(case, yours):
     src, dst, shape = case
     got, want = yours["moved"](src, dst, shape), sum(_lacking(src, dst, shape).values())
@@ -124,8 +131,23 @@ def same_total(case, yours):
 
 
 # ---- the layout in which a sum is reduced
+def _journey(*ends):
+    at = lambda sbp, first, grid: Layout(sbp, tuple(range(first, first + math.prod(grid))), grid)
+    return at(*ends[:3]), at(*ends[3:]), (512, 512)
+
+
+JOURNEYS = [_journey(*j) for j in (     # sbp, first device, grid of the source and of the target
+    (("P",), 0, (4,), ("B",), 4, (4,)), (("P",), 0, (2,), ("B",), 1, (3,)),
+    (("P",), 0, (2,), ("B",), 0, (4,)),
+    (("P",), 0, (4,), ("B",), 2, (4,)), (("P",), 0, (4,), ("B",), 0, (2,)),
+    (("P",), 0, (3,), ("B",), 3, (2,)),
+    (("P",), 2, (2,), ("B",), 0, (4,)), (("P",), 0, (4,), ("S0", "B"), 4, (2, 2)),
+    (("P", "S0"), 0, (2, 2), ("S0", "B"), 0, (2, 2)), (("P", "B"), 0, (2, 2), ("B", "S0"), 4, (2, 2)),
+    (("S0", "P"), 0, (2, 2), ("B", "B"), 0, (2, 2)), (("P", "P"), 0, (2, 2), ("B",), 1, (4,)))]
+
+
 @holds("a stop fits the shape and has no P", _sums,
-       lambda case: (c for c in _smaller_pairs(case) if c[0].partial), 120, _describe_pair)
+       lambda case: (c for c in _smaller_pairs(case) if c[0].partial), 120, _describe_pair, edges=JOURNEYS)
 def stops_fit(case, yours):
     src, dst, shape = case
     for m in itertools.islice(yours(src, dst, Spec(shape, float32)), 1000):
@@ -145,21 +167,10 @@ def stops_fit(case, yours):
 
 _STOPS = copy_function(stops)
 
-JOURNEYS = (                           # sbp, first device, grid of the source and of the target, of (512, 512) float32
-    (("P",), 0, (4,), ("B",), 4, (4,)), (("P",), 0, (2,), ("B",), 1, (3,)), (("P",), 0, (2,), ("B",), 0, (4,)),
-    (("P",), 0, (4,), ("B",), 2, (4,)), (("P",), 0, (4,), ("B",), 0, (2,)), (("P",), 0, (3,), ("B",), 3, (2,)),
-    (("P",), 2, (2,), ("B",), 0, (4,)), (("P",), 0, (4,), ("S0", "B"), 4, (2, 2)),
-    (("P", "S0"), 0, (2, 2), ("S0", "B"), 0, (2, 2)), (("P", "B"), 0, (2, 2), ("B", "S0"), 4, (2, 2)),
-    (("S0", "P"), 0, (2, 2), ("B", "B"), 0, (2, 2)), (("P", "P"), 0, (2, 2), ("B",), 1, (4,)))
-
-
 def stops_stars(yours, seed=0):
     """Return the bytes sent in all JOURNEYS."""
-    at = lambda sbp, first, grid: Layout(sbp, tuple(range(first, first + math.prod(grid))), grid)
-    spec = Spec((512, 512), float32)
-
     def bill():
-        return sum(route.__wrapped__(at(*j[:3]), at(*j[3:]), spec).bytes for j in JOURNEYS)
+        return sum(route.__wrapped__(src, dst, Spec(shape, float32)).bytes for src, dst, shape in JOURNEYS)
 
     mine = bill()
     with swapped(stops, _STOPS):

@@ -39,7 +39,12 @@ def _describe_item(case):
     return f"tensor {i} of {len(shapes)}, of shape{'s' * (len(shapes) > 1)} {', '.join(map(str, shapes))}"
 
 
-@holds("tensor i is a view of the list's memory", _lists, _smaller_lists, cases=100, told=_describe_item)
+LISTS = [([(1, 1, 1)], 0), ([(1, 0, 2)], -1), ([(1, 0, 1), (1, 2, 1), (1, 0, 3), (1, 1, 2)], 3),
+         ([(1, 2, 1), (1, 0, 2)], -2)]
+
+
+@holds("tensor i is a view of the list's memory", _lists, _smaller_lists, cases=100, told=_describe_item,
+       edges=LISTS)
 def item(case, yours):
     shapes, i = case
     tensors, arrays = _make_arrays(shapes)
@@ -51,7 +56,7 @@ def item(case, yours):
     return None
 
 
-@holds("an index outside the list raises IndexError", _lists, _smaller_lists, cases=30,
+@holds("an index outside the list raises IndexError", _lists, _smaller_lists, cases=30, edges=LISTS,
        told=lambda case: f"tensor {len(case[0])} of {len(case[0])}")
 def outside(case, yours):
     shapes, _ = case
@@ -91,7 +96,12 @@ def _listed(index, weight, i):
     return f"{index[:, i].tolist()}, weights {[round(float(w), 3) for w in weight[:, i]]}"
 
 
-@holds("weights sum to 1, pixels are in the image", _sizes, _smaller_sizes, cases=120, told=_describe_size)
+# In floating point, 49 * (2 / 98) is less than 1.
+SIZES = [(1, 1, "bilinear"), (1, 3, "bicubic"), (3, 1, "area"), (2, 98, "nearest_neighbor"), (4, 2, "area")]
+
+
+@holds("weights sum to 1, pixels are in the image", _sizes, _smaller_sizes, cases=120, told=_describe_size,
+       edges=SIZES)
 def weights_one(case, yours):
     index, weight = _parts(case, yours)
     if index.shape != weight.shape or index.ndim != 2 or index.shape[1] != case[1]:
@@ -107,7 +117,8 @@ def weights_one(case, yours):
     return None
 
 
-@holds("positions are those of pixel centres", _sizes, _smaller_sizes, cases=150, told=_describe_size)
+@holds("positions are those of pixel centres", _sizes, _smaller_sizes, cases=150, told=_describe_size,
+       edges=SIZES)
 def centres(case, yours):
     """Check the values of a resized ramp at the new pixel centres, away from edges; "area" averages the ramp."""
     s, t, kind = case
@@ -119,7 +130,7 @@ def centres(case, yours):
     got = (ramp[index] * weight).sum(0)
     step = s / t
     if kind == "nearest_neighbor":
-        want, sure = np.floor(np.arange(t) * step) + 0.5, np.ones(t, bool)
+        want, sure = np.arange(t) * s // t + 0.5, np.ones(t, bool)
     else:
         want = (np.arange(t) + 0.5) * step
         sure = (want >= 2) & (want <= s - 2)
@@ -135,7 +146,7 @@ def centres(case, yours):
             f"  yours           pixels {_listed(index, weight, i)}: centre {got[i]:.3f}"]
 
 
-@holds("resizing to the same size changes nothing", _sizes, _smaller_sizes, cases=60,
+@holds("resizing to the same size changes nothing", _sizes, _smaller_sizes, cases=60, edges=SIZES,
        told=lambda case: _describe_size((case[0], case[0], case[2])))
 def unchanged(case, yours):
     s, _, kind = case
@@ -177,4 +188,4 @@ def _keys(d, a=-0.75):
 
 
 edges = Law("beyond an edge, its pixel is repeated", _sizes, _edge_judged, _smaller_sizes, cases=80,
-            told=_describe_size)
+            told=_describe_size, edges=SIZES)

@@ -18,6 +18,7 @@ from flowedu_course.laws import (
     each,
     fewer,
     holds,
+    many_programs,
     pair,
     simpler,
     smaller_programs,
@@ -108,7 +109,12 @@ def _compared(case, yours, factor, **more):
     return None
 
 
-@holds("the gradients equal those of backward()", _graphs, _smaller_graphs, cases=120, told=_describe)
+def _with_two_variables(rng, size):
+    return next(case[1:3] for case in iter(lambda: _graphs(rng, size), None) if case[0] == 2)
+
+
+@holds("the gradients equal those of backward()", _graphs, _smaller_graphs, cases=120, told=_describe,
+       large=[(2, *many_programs(_with_two_variables, 150), (0, 1))])
 def as_eager(case, yours):
     return _compared(case, yours, 1.0)
 
@@ -159,10 +165,13 @@ def placed(case, yours):
 def refuses(case, yours):
     g = Graph("drawn")
     loss = g.variable("counts", Spec((2,), int32))
+    before = vars(g).copy()
     try:
         yours(g, [loss], [loss])
     except FlowError:
-        return None
+        changed = [n for n, v in before.items() if getattr(g, n) is not v]
+        return changed and [f"  yours           sets graph.{changed[0]} before the error",
+                            "  test the losses first, because a caller may go on with the graph"]
     return ["  yours           no error: raise JobBuildAndInferError", "  an integer loss has no derivative"]
 
 
@@ -209,7 +218,10 @@ def _format_call(case, before=""):
                             [f"{k}={_with(x, leaf)!r}" for k, x in keys]).replace("'", "") + ")"
 
 
-@holds("the call is repeated with the new values", _calls, _smaller_calls, cases=150, told=_format_call)
+@holds("the call is repeated with the new values", _calls, _smaller_calls, cases=150, told=_format_call,
+       edges=[
+    ((("v", 0),), (), 1), ((("list", (("v", 0), ("tuple", (("v", 1), ("list", (("v", 0),)))))),), (), 2),
+    ((("tuple", ()), ("list", ())), (("axis", ("v", 2)),), 1)])
 def replayed(case, yours):
     args, keys, many = case
     g = Graph("body")
@@ -223,8 +235,9 @@ def replayed(case, yours):
 
     call = Call(f, tuple(_with(x, values.__getitem__) for x in args),
                 {k: _with(x, values.__getitem__) for k, x in keys}, results, ("op",) * many, None, ())
-    new = {v: f"new {v.name}" for v in values}
-    table = lambda v: new[v]
+    table = lambda v: f"new {v.name}"
+    yours(call, lambda v: "another value")         # a call is replayed once for each repetition
+    called.clear()
     got = yours(call, table)
     want = (tuple(_with(x, lambda i: f"new {'abc'[i]}") for x in args),
             {k: _with(x, lambda i: f"new {'abc'[i]}")

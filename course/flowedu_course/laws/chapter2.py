@@ -98,9 +98,16 @@ def draw_calls(rng: random.Random, size):
     return leaves, tuple(calls), seeds, tuple(sorted(targets))
 
 
+# As many calls as LeNet's training step: a chain of differences, so that gradients stay small.
+LONG_CHAIN = (1, tuple(((i // 2 * 2,), (1 - 2 * (i % 3 == 0),)) for i in range(400)), ((400, 1),), (0,))
+
+
 def smaller_calls(case):
     leaves, calls, seeds, targets = case
     n = leaves + len(calls)
+    if len(calls) > 20 and seeds == ((n - 1, 1),):
+        half = len(calls) // 2
+        yield leaves, calls[:half], ((leaves + half - 1, 1),), tuple(t for t in targets if t < leaves + half)
     if len(calls) > 1 and n - 1 not in targets and not any(v == n - 1 for v, _ in seeds if len(seeds) > 1):
         yield leaves, calls[:-1], ((n - 2, 1),), targets
     if len(seeds) > 1:
@@ -122,17 +129,22 @@ def describe_calls(leaves, calls):
 
 
 def run_walk(case, yours, times=1):
-    """Return (result of yours, visited call numbers, changed seeds); `times` scales the weights in visit()."""
+    """Return (result of yours, visited call numbers, changed seeds).
+
+    If `times` is not 1, visit() returns calls with weights that are `times` as large, of recomputed inputs.
+    """
     leaves, calls, seeds, targets = case
     values = [flow.tensor(1.0) for _ in range(leaves + len(calls))]
     more = [(flow.tensor(1.0),) * (i % 3 == 1) for i in range(len(calls))]     # an unused second result
 
-    def record(i, k):
+    def record(i, k, values):
         ins, weights = calls[i]
         scaled = ScaledSum([k * w for w in weights])
         return Call(scaled, tuple(values[j] for j in ins), (), (values[leaves + i], *more[i]))
 
-    records, others = ([record(i, k) for i in range(len(calls))] for k in (1, times))
+    records = [record(i, 1, values) for i in range(len(calls))]
+    fresh = [flow.tensor(1.0) for _ in values]
+    others = [] if times == 1 else [record(i, times, fresh) for i in range(len(calls))]
     begin = [(values[v], flow.tensor(float(g))) for v, g in seeds]
     visited: list = []
 

@@ -161,7 +161,9 @@ def _describe_case(case: tuple) -> str:
     return f"sizes {', '.join(map(str, sizes))}" + f", order of threads {order}" * bool(order)
 
 
-def _laws(sizes: Callable, near: float = 1e-4, note: Callable = lambda sizes: "") -> tuple[Law, Law, Law]:
+def _laws(name: str, sizes: Callable, edges: Sequence[tuple], near: float = 1e-4,
+          note: Callable = lambda sizes: "") -> tuple[Law, Law, Law]:
+    """Return the three laws of a kernel. `edges` has sizes; the ladder's sizes, which are measured, are last."""
     def draw(rng, size):
         return sizes(rng, size), rng.choice((0, 0, 1, 2, 3))
 
@@ -195,11 +197,11 @@ def _laws(sizes: Callable, near: float = 1e-4, note: Callable = lambda sizes: ""
                  f"  should be       {want[at]:.6g}"]
         return [*lines, *([f"  {note(case[0])}"] if note(case[0]) else [])]
 
-    return (Law("no access outside its arrays", draw, faults(OUTSIDE), smaller, cases=14,
-                told=_describe_case),
-            Law("no race; all threads reach each barrier", draw, faults(UNORDERED), smaller, cases=14,
-                told=_describe_case),
-            Law("values equal NumPy's", draw, values, smaller, cases=14, told=_describe_case))
+    tried = {"cases": 14, "told": _describe_case, "edges": [(s, 0) for s in edges],
+             "large": [(rung(name)[0].size, 0)]}
+    return (Law("no access outside its arrays", draw, faults(OUTSIDE), smaller, **tried),
+            Law("no race; all threads reach each barrier", draw, faults(UNORDERED), smaller, **tried),
+            Law("values equal NumPy's", draw, values, smaller, **tried))
 
 
 def _reads(most: Callable, hint: str) -> Law:
@@ -249,26 +251,30 @@ def _near(rng, size, *sides):
     return max(1, rng.choice(sides) + rng.choice((-1, 0, 1)) if size > 1 else rng.randint(1, 5))
 
 
-add_inside, add_race, add_values = _laws(lambda rng, size: (_near(rng, size, 64, 128, 300),),
-                                         note=lambda sizes:
+add_inside, add_race, add_values = _laws("add", lambda rng, size: (_near(rng, size, 64, 128, 300),),
+                                         [(1,), (63,), (64,), (65,), (128,)], note=lambda sizes:
                                          "blockIdx.x * blockDim.x + threadIdx.x is the number of a thread")
-row_sum_inside, row_sum_race, row_sum_values = _laws(lambda rng, size: (rng.randint(1, 3),
-                                                                        _near(rng, size, 64, 32, 200)))
+row_sum_inside, row_sum_race, row_sum_values = _laws(
+    "row_sum", lambda rng, size: (rng.randint(1, 3), _near(rng, size, 64, 32, 200)),
+    [(1, 1), (2, 32), (2, 33), (1, 64), (2, 65), (1, 129)])
 row_sum_reads = _counted("row_sum", "load each element once: the threads of a block share a row",
                          lambda m, n: m * n + m)
 row_sum_stars = _measures
 matmul_shared_inside, matmul_shared_race, matmul_shared_values = _laws(
-    lambda rng, size: tuple(_near(rng, size, 16, 17, 32) for _ in range(3)),
+    "matmul_shared", lambda rng, size: tuple(_near(rng, size, 16, 17, 32) for _ in range(3)),
+    [(1, 1, 1), (16, 16, 16), (16, 16, 17), (17, 1, 16), (1, 17, 33), (32, 33, 48)],
     note=lambda sizes: "elements of a tile outside a and b must be 0" if any(n % 16 for n in sizes) else "")
 matmul_shared_reads = _counted("matmul_shared",
                                "load tiles of 16 rows of a and 16 columns of b once, with all threads",
                                lambda m, n, k: 2 * m * n * k / 16 + 3 * m * n)
 matmul_shared_stars = _measures
 softmax_warp_inside, softmax_warp_race, softmax_warp_values = _laws(
-    lambda rng, size: (rng.choice((1, 2, 4, 5)), _near(rng, size, 32, 64, 200)), 1e-5,
+    "softmax_warp", lambda rng, size: (rng.choice((1, 2, 4, 5)), _near(rng, size, 32, 64, 200)),
+    [(1, 1), (1, 5), (4, 32), (5, 33), (2, 1023), (1, 1024)], 1e-5,
     lambda sizes: "lanes beyond the end of a row have no element" if sizes[1] % 32 else "")
 transpose_padded_inside, transpose_padded_race, transpose_padded_values = _laws(
-    lambda rng, size: (_near(rng, size, 32, 33, 64), _near(rng, size, 32, 40, 64)), 0,
+    "transpose_padded", lambda rng, size: (_near(rng, size, 32, 33, 64), _near(rng, size, 32, 40, 64)),
+    [(1, 1), (1, 33), (32, 32), (33, 32), (31, 65), (64, 64)], 0,
     lambda sizes: "y has `rows` columns: y[c * rows + r]")
 softmax_warp_stars = transpose_padded_stars = _measures
 

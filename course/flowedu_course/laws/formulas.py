@@ -13,23 +13,25 @@ from flowedu.core.ops.define import REGISTRY
 from flowedu.errors import UnsupportedError
 from flowedu.ops.formula import Tracer, inline, reference, trace
 from flowedu.swap import swapped
-from flowedu_course.laws import copy_function, holds, smaller_programs, where_differ
+from flowedu_course.laws import copy_function, holds, pair, smaller_programs, where_differ
 from flowedu_course.laws.programs import evaluate
 
 # name: number of inputs. The formula of "log_sigmoid" has several steps, that of "hardsigmoid" also constants
 OPS = {"add": 2, "mul": 2, "sub": 2, "neg": 1, "sin": 1, "square": 1, "log_sigmoid": 1, "hardsigmoid": 1}
 STEPS = {"log_sigmoid": 3, "hardsigmoid": 7}         # 1 for all other ops
 ROOM = 30                                           # a kernel's 32 slots without x and y
-NUMBERS = (2.0, 0.5, 3.0)
-ZEROS = (2.0, 0.0, -0.0)                           # 0.0 == -0.0, but x * 0.0 and x * -0.0 differ in sign
+NUMBERS = (2.0, 0.5, 3.0, -1.0, 0.25)
+# 0.0 == -0.0, but x * 0.0 and x * -0.0 differ in sign.
+ZEROS = (2.0, 0.0, -0.0, 1.0, -2.0)
+CONSTANTS, FIRST = range(2, 7), 7                   # indices of the constants, and of the first result
 SIGNS = {"add": operator.add, "mul": operator.mul, "sub": operator.sub, "neg": operator.neg}
 
 
 def _programs(rng, size):
     """Draw ((name, values) of each call, outputs).
 
-    Values 0 and 1 are x and y, 2 to 4 are constants. The program fits into one kernel even if equal calls are
-    not merged.
+    Values 0 and 1 are x and y, CONSTANTS are constants. The program fits into one kernel even if equal
+    calls are not merged.
     """
     calls = []
     for i in range(rng.randint(1, 2 * size)):
@@ -37,22 +39,23 @@ def _programs(rng, size):
             calls.append(calls[rng.randrange(len(calls))])             # a repeated call
             continue
         name = rng.choice(list(OPS))
-        pick = lambda i=i: rng.randrange(2, 5) if rng.random() < 0.3 else rng.choice([0, 1, *range(5, 5 + i)])
+        known = [0, 1, *range(FIRST, FIRST + i)]
+        pick = lambda known=known: rng.choice(CONSTANTS if rng.random() < 0.3 else known)
         ins = tuple(pick() for _ in range(OPS[name]))
-        calls.append((name, ins if any(v not in (2, 3, 4) for v in ins) else (0, *ins[1:])))
-    while sum(STEPS.get(name, 1) + sum(v in (2, 3, 4) for v in ins) for name, ins in calls) > ROOM:
+        calls.append((name, ins if any(v not in CONSTANTS for v in ins) else (0, *ins[1:])))
+    while sum(STEPS.get(name, 1) + sum(v in CONSTANTS for v in ins) for name, ins in calls) > ROOM:
         calls.pop()
-    return tuple(calls), (4 + len(calls),)
+    return tuple(calls), (FIRST - 1 + len(calls),)
 
 
 def _smaller_programs(case):
-    for calls, outs in smaller_programs(*case, first=5):
-        if all(any(v not in (2, 3, 4) for v in ins) for _, ins in calls):
+    for calls, outs in smaller_programs(*case, first=FIRST):
+        if all(any(v not in CONSTANTS for v in ins) for _, ins in calls):
             yield calls, outs
 
 
 def _numbers(case):
-    """Return the constants (values 2 to 4); every third formula has zeros of both signs."""
+    """Return the constants (CONSTANTS); every third formula has zeros of both signs."""
     return NUMBERS if len(case[0]) % 3 else ZEROS
 
 
@@ -68,7 +71,7 @@ def _formula(case, ops):
 
 def _describe(case):
     names = ["x", "y", *map(str, _numbers(case))] + [f"v{i}" for i in range(len(case[0]))]
-    calls = "; ".join(f"{names[5 + i]} = {name}({', '.join(names[v] for v in ins)})"
+    calls = "; ".join(f"{names[FIRST + i]} = {name}({', '.join(names[v] for v in ins)})"
                       for i, (name, ins) in enumerate(case[0]))
     return f"{calls}; the result is {names[case[1][0]]}"
 
@@ -86,19 +89,17 @@ def _ran(formula, given):
     return known.get(formula.outs[0], f"the result should be in slot {formula.outs[0]}, which no step wrote")
 
 
-@holds("the steps compute the formula", _programs, _smaller_programs, cases=200, told=_describe)
-def traced(case, yours):
-    f = _formula(case, REGISTRY)
-    formula = trace(f, ["x", "y"])
+def _wrong_steps(case, formula):
+    """Return the lines of a failure if a traced formula does not compute what the program computes."""
     rng = np.random.default_rng(3)
     given = [rng.standard_normal(3) for _ in range(2)]
-    right = reference(f)(*given)
+    right = reference(_formula(case, REGISTRY))(*given)
     said = [f"  yours           {formula.describe() or 'no steps'}"]
     got = _ran(formula, given)
     if isinstance(got, str):
         return [*said, f"  {got}"]
     slots = sorted([*range(formula.nin), *formula.consts, *(out for _, out, _ in formula.instrs)])
-    if slots != list(range(len(slots))):
+    if slots != list(range(formula.nslots)):
         return [*said, f"  slots {slots}: number them from 0, without gaps or duplicates"]
     got = np.broadcast_to(got, right.shape)
     lines = where_differ("result", got, right)
@@ -109,14 +110,24 @@ def traced(case, yours):
     return [*said, *lines] if lines else None
 
 
+@holds("the steps compute the formula", _programs, _smaller_programs, cases=200, told=_describe, edges=[
+    ((("log_sigmoid", (0,)),), (FIRST,)),
+    (tuple(("add", (FIRST - 1 + i if i else 0, c)) for i, c in enumerate(CONSTANTS)), (FIRST + 4,)),
+    ((("mul", (0, 3)), ("mul", (0, 4)), ("neg", (FIRST,))), (FIRST + 1,))])
+def traced(case, yours):
+    return _wrong_steps(case, trace(_formula(case, REGISTRY), ["x", "y"]))
+
+
 def number_stars(yours, seed=0):
     """Count the slots of 100 formulas, for the student's and for the library's tracer."""
     rng = random.Random(seed + 2)
-    formulas = [_formula(_programs(rng, 4), REGISTRY) for _ in range(100)]
-    count = lambda: sum(trace(f, ["x", "y"]).nslots for f in formulas)
-    slots = count()
+    programs = [_programs(rng, 4) for _ in range(100)]
+    formulas = lambda: [trace(_formula(p, REGISTRY), ["x", "y"]) for p in programs]
+    mine = formulas()
+    for program, formula in zip(programs, mine):
+        traced.accept(program, _wrong_steps(program, formula))
     with swapped(Tracer.number, _NUMBER), swapped(inline, _INLINE):
-        return {"slots": slots, "library": count()}
+        return {"slots": sum(f.nslots for f in mine), "library": sum(f.nslots for f in formulas())}
 
 
 _NUMBER, _INLINE = copy_function(Tracer.number), copy_function(inline)
@@ -131,15 +142,16 @@ def _expressions(rng, size):
     calls = []
     for i in range(rng.randint(1, 2 * size)):
         name = rng.choice(list(RULES))
-        pick = lambda i=i: rng.choice((1, 2, 3)) if rng.random() < 0.3 else rng.choice([0, *range(5, 5 + i)])
+        known = [0, *range(FIRST, FIRST + i)]
+        pick = lambda known=known: rng.choice((1, *CONSTANTS) if rng.random() < 0.3 else known)
         ins = tuple(pick() for _ in range(RULES[name]))
-        calls.append((name, ins if any(v not in (1, 2, 3, 4) for v in ins) else (0, *ins[1:])))
-    return tuple(calls), (4 + len(calls),)
+        calls.append((name, ins if any(v not in (1, *CONSTANTS) for v in ins) else (0, *ins[1:])))
+    return tuple(calls), (FIRST - 1 + len(calls),)
 
 
 def _smaller_expressions(case):
-    for calls, outs in smaller_programs(*case, first=5):
-        if all(any(v not in (1, 2, 3, 4) for v in ins) for _, ins in calls):
+    for calls, outs in smaller_programs(*case, first=FIRST):
+        if all(any(v not in (1, *CONSTANTS) for v in ins) for _, ins in calls):
             yield calls, outs
 
 
@@ -165,6 +177,19 @@ def rates_of_gradients(case, yours):
     ends = [rate(flow.tensor(x + s, dtype=flow.float64)).numpy() for s in (1e-5, -1e-5)]
     lines = where_differ("its gradient", got, (ends[0] - ends[1]) / 2e-5)
     return [*lines, "  values that went through numpy() are constants"] if lines else None
+
+
+@holds("the rate of a constant is 0, also of inf", _expressions, _smaller_expressions, cases=60,
+       told=_describe,
+       edges=[((("add", (0, 1)),), (FIRST,)), ((("sub", (1, 0)),), (FIRST,))])
+def rates_of_inf(case, yours):
+    """Check sums and differences, whose rate does not depend on the constant y."""
+    if not {name for name, _ in case[0]} <= {"add", "sub", "neg"}:
+        return None
+    f, x = _formula(case, REGISTRY), flow.tensor([0.5] * 3, dtype=flow.float64)
+    got, want = (derivative(lambda v, y=y: f(v, flow.tensor(y, dtype=flow.float64)), x).numpy().tolist()
+                 for y in ([np.inf, -np.inf, np.nan], [1.0] * 3))
+    return None if got == want else ["  y               inf, -inf, NaN", *pair("should be", got, want)]
 
 
 PLAIN, NO_RULE = "no Dual: [1, 2] + [3, 4]", "tanh(x), which has no rule"

@@ -28,7 +28,8 @@ def _equation(case):
     return f"{case[0]} of {' and '.join(map(str, case[1]))}"
 
 
-@holds("the shape has the sizes of its letters", _equations, told=_equation)
+@holds("the shape has the sizes of its letters", _equations, told=_equation,
+       edges=[("a->", ((3,),)), ("ab->ba", ((0, 1),)), ("a,b->ab", ((1,), (0,))), ("a,a->a,a", ((1,), (1,)))])
 def letters(case, yours):
     equation, shapes = case
     table = {c: n for t, s in zip(equation.partition("->")[0].split(","), shapes) for c, n in zip(t, s)}
@@ -109,11 +110,13 @@ def _slopes(order):
 
 
 _at = lambda case: f"x = {', '.join(map(str, case))}, dy = 1.0"
-slope = Law("the gradient equals finite differences", _points, _slopes(1), _smaller_points, told=_at)
+slope = Law("the gradient equals finite differences", _points, _slopes(1), _smaller_points, told=_at,
+            edges=[[0.0], [-0.0]])
 curve = Law("the gradient has a correct gradient", _points, _slopes(2), _smaller_points, told=_at)
 far = Law("the gradient is correct far from 0", lambda rng,
           size: [rng.choice((-1.0, 1.0)) * 10 ** rng.randint(1, 4)],
-          _slopes(1), lambda case: [[x / 10] for x in case if abs(x) > 10], told=_at)
+          _slopes(1), lambda case: [[x / 10] for x in case if abs(x) > 10], told=_at,
+          edges=[[1e4], [-1e4]])
 
 
 @holds("one value is kept for backward, not two", lambda rng, size: None, cases=1)
@@ -238,8 +241,8 @@ def _walk_judged(case, yours, times=1):
     names, text = chapter2.describe_calls(leaves, calls)
     said = [SMALLEST + text, f"  seeds           {', '.join(f'd{names[v]} = {g}' for v, g in seeds)}"]
     if times != 1:
-        said.append(f"  visit returns   a record whose weights are {times} times as large: use its "
-                    f"gradients")
+        said.append(f"  visit returns   a call with {times} times the weights, of recomputed inputs: use its "
+                    f"op, but call.inputs")
     for v, g, now in changed:
         return [*said, f"  the seed d{names[v]} was changed from {g} to {now:g}",
                 "  seeds and results of rules must stay unchanged: add into a new value, not in place"]
@@ -273,7 +276,8 @@ def wanted(case, yours):
 
 
 walk = Law("each gradient is the sum over all paths", chapter2.draw_calls, _walk_judged,
-           chapter2.smaller_calls, cases=150, told=_describe)
+           chapter2.smaller_calls, cases=150, told=_describe, large=[chapter2.LONG_CHAIN])
 visited = Law("the values that visit returns are used", chapter2.draw_calls, lambda case,
               yours: _walk_judged(case, yours, times=3),
-              chapter2.smaller_calls, told=_describe)
+              chapter2.smaller_calls, told=_describe, edges=[(1, (((0,), (1,)), ((1, 0), (1, 2))),
+                                                              ((2, 1),), (0,))])

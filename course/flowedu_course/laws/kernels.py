@@ -14,7 +14,18 @@ from flowedu.swap.build import annotated, loops
 from flowedu.swap.contract import bound_with_work
 from flowedu_course.kernels import entered, timed
 from flowedu_course.laws import SMALLEST, Law, become, each, fewer, holds, less, simpler
-from flowedu_course.laws.called import NUMBERS, Case, Compiled, Task, compared, inputs, inside, shared, values
+from flowedu_course.laws.called import (
+    FRESH,
+    NUMBERS,
+    Case,
+    Compiled,
+    Task,
+    compared,
+    inputs,
+    inside,
+    shared,
+    values,
+)
 
 
 # ---- running sums
@@ -44,7 +55,15 @@ def _cumsum_note(case, got, want):
     return "" if case.ints[0] == len(case.shapes[0]) - 1 else f"ints[0] is the axis, here {case.ints[0]}"
 
 
-CUMSUM = Task(_scan, _cumsum, lambda shapes, ints: shapes[0], note=_cumsum_note)
+def _one(*shapes):
+    """Return edges of a task: (shapes, attributes), with an axis and a direction."""
+    return tuple(((s,), (axis, i % 2)) for i, (s, axis) in enumerate(shapes))
+
+
+CUMSUM = Task(_scan, _cumsum, lambda shapes, ints: shapes[0], note=_cumsum_note, edges=_one(
+    ((0,), 0), ((1,), 0), ((2, 0, 3), 0), ((0, 3), 1), ((2, 1), 1), ((3, 128), 0), ((3, 129), 0),
+    ((2, 3, 127), 1),
+    ((17,), 0)))
 cumsum_inside, cumsum_shared, cumsum_values = inside(CUMSUM), shared(CUMSUM), values(CUMSUM)
 
 
@@ -87,7 +106,8 @@ def _softmax_note(case, got, want):
 
 
 PLAIN = ("whole numbers", "fractions", "equal numbers", "numbers with a NaN")
-SOFTMAX = Task(_rows, _softmax, lambda shapes, ints: shapes[0], PLAIN, note=_softmax_note)
+SOFTMAX = Task(_rows, _softmax, lambda shapes, ints: shapes[0], PLAIN, note=_softmax_note, edges=tuple(
+    ((s,), (len(s) - 1,)) for s in ((1,), (0, 3), (3, 0), (1, 1), (2, 16), (3, 17), (2, 2, 129))))
 softmax_inside, softmax_shared = inside(SOFTMAX), shared(SOFTMAX)
 softmax_values = values(SOFTMAX, "values equal NumPy's; each row sums to 1")
 softmax_large = values(SOFTMAX._replace(numbers=("numbers near 1000", "numbers near -1000")),
@@ -110,7 +130,9 @@ def _argmax_note(case, got, want):
 
 ARGMAX = Task(_argmax_cases, lambda arrays, ints: np.argmax(arrays[0], ints[0]),
               lambda shapes, ints: shapes[0][:ints[0]] + shapes[0][ints[0] + 1:], dtype=np.int64,
-              note=_argmax_note, near=0)
+              note=_argmax_note, near=0, edges=tuple(((s,), (axis,)) for s, axis in (
+                  ((1,), 0), ((0, 3), 1), ((3, 0), 0), ((2, 1), 1), ((2, 16), 1), ((2, 17), 1), ((3, 129), 0),
+                  ((2, 3, 2), 1), ((129,), 0))))
 argmax_inside, argmax_shared = inside(ARGMAX), shared(ARGMAX)
 argmax_values = values(ARGMAX._replace(numbers=("fractions",)))
 argmax_equal = values(ARGMAX._replace(numbers=("equal numbers", "whole numbers")),
@@ -126,7 +148,9 @@ def _lengths(rng, size):
 
 SUM = Task(_lengths, lambda arrays, ints: arrays[0].sum(dtype=np.float64).astype(np.float32),
            lambda shapes, ints: (),
-           NUMBERS[:2], near=1e-4, note=lambda case, got, want: "for a thread without work, fe_split "
+           (*NUMBERS[:2], "numbers with inf", "numbers with a NaN"), near=1e-4,
+           edges=tuple((((n,),), (1,)) for n in (1, 2, 1023, 1024, 1025, 2048)),
+           note=lambda case, got, want: "for a thread without work, fe_split "
            "returns lo == hi"
            if case.threads > case.shapes[0][0] else "")
 sum_inside, sum_values = inside(SUM, 4), values(SUM, "one thread computes NumPy's value", most=1)
@@ -167,8 +191,14 @@ def _sides(rng, size):
     return ((m, k), (k, n)), (0, 0)
 
 
+# 0 * inf and 0 * NaN are NaN.
+OF_PRODUCTS = (*NUMBERS[:2], "whole numbers with inf", "whole numbers with a NaN")
 MATMUL = Task(_sides, lambda arrays, ints: arrays[0].astype(np.float64) @ arrays[1], lambda shapes, ints:
-              (shapes[0][0], shapes[1][1]), NUMBERS[:2], near=1e-3, note=lambda case, got, want:
+              (shapes[0][0], shapes[1][1]), OF_PRODUCTS,
+              near=1e-3, edges=tuple((((m, k), (k, n)), (0, 0)) for m, k, n in (
+                  (1, 1, 1), (4, 3, 32), (4, 2, 33), (5, 1, 31), (8, 16, 64), (3, 4, 32), (4, 4, 32),
+                  (9, 5, 65))),
+              note=lambda case, got, want:
               f"y is {got.shape}: compute the incomplete tiles at the end of rows and columns, too")
 matmul_inside, matmul_shared, matmul_values = inside(MATMUL), shared(MATMUL), values(MATMUL)
 
@@ -181,25 +211,34 @@ def _snake_cases(rng, size):
 def _formula(name, meaning, title):
     def judge(case, yours):
         x = np.array(case[0], case[1])
-        got, want = np.zeros_like(x), meaning(np.array(case[0]))
+        got = np.zeros_like(x)
         yours.bound([x, got], 1, (), name=name)()
-        wrong = ~np.isclose(got, want, rtol=0, atol=1e-12 if case[1] is np.float64 else 1e-5)
-        if not wrong.any():
-            return None
-        i = int(np.argmax(wrong))
-        digits = 12 if case[1] is np.float64 else 6
-        lines = [f"{SMALLEST}{name} of {x[i]:.4g}, {x.dtype}", f"  yours           {got[i]:.{digits}f}",
-                 f"  should be       {want[i]:.{digits}f}"]
-        near = abs(got[i] - want[i]) < 1e-4
-        return [*lines, *(["  double needs another function: FE_F(sinf, sin, a) selects it by T"] if near
-                          else [])]
-    return Law(title, _snake_cases, judge, lambda case: ([[x], case[1]] for x in case[0] if len(case[0]) > 1),
-               60, lambda case: f"{name} of {', '.join(f'{x:.4g}' for x in case[0])}, {np.dtype(case[1])}")
+        return _differs(name, x, got, meaning)
+    law = Law(title, _snake_cases, judge, lambda case: ([[x], case[1]] for x in case[0] if len(case[0]) > 1),
+              60, lambda case: f"{name} of {', '.join(f'{x:.4g}' for x in case[0])}, {np.dtype(case[1])}",
+              edges=[([0.0, -0.0, 1.0], t) for t in (np.float32, np.float64)])
+    return law, lambda x, got: law.accept((x, np.float32), _differs(name, x, got, meaning))
 
 
-snake_values = _formula("snake", lambda x: x + np.sin(x) ** 2, "values are x + sin(x)^2, for both dtypes")
-snake_slope = _formula("snake_slope", lambda x: 1 + np.sin(2 * x),
-                       "the derivative is correct for both dtypes")
+def _differs(name, x, got, meaning):
+    """Return the lines of a failure if a line of C has computed another value than `meaning`, or None."""
+    want = meaning(x.astype(np.float64))
+    wrong = ~np.isclose(got, want, rtol=0, atol=1e-12 if x.dtype == np.float64 else 1e-5)
+    if not wrong.any():
+        return None
+    i = int(np.argmax(wrong))
+    digits = 12 if x.dtype == np.float64 else 6
+    lines = [f"{SMALLEST}{name} of {x[i]:.4g}, {x.dtype}", f"  yours           {got[i]:.{digits}f}",
+             f"  should be       {want[i]:.{digits}f}"]
+    near = abs(got[i] - want[i]) < 1e-4
+    return [*lines,
+            *(["  double needs another function: FE_F(sinf, sin, a) selects it by T"] if near else [])]
+
+
+snake_values, _accept_values = _formula("snake", lambda x: x + np.sin(x) ** 2,
+                                        "values are x + sin(x)^2, for both dtypes")
+snake_slope, _accept_slope = _formula("snake_slope", lambda x: 1 + np.sin(2 * x),
+                                      "the derivative is correct for both dtypes")
 
 
 # ---- as an op of the library
@@ -248,12 +287,24 @@ argmax_op = as_op("argmax", ARGMAX, lambda axis, _: {"axis": axis})
 
 
 # ---- stars: scores, and times compared with NumPy and the library, in one process on one thread
-def measured(yours: Compiled, arrays: list[np.ndarray], nin: int, ints: tuple[int, ...],
-             by_numpy: Callable) -> list[dict]:
-    """Measure scores and times of the kernel, NumPy, and the library, on one thread."""
+def measured(yours: Compiled, arrays: list[np.ndarray], output: np.ndarray, ints: tuple[int, ...],
+             by_numpy: Callable, task: Task, values: Law) -> list[dict]:
+    """Measure scores and times of the kernel, NumPy, and the library, on one thread.
+
+    The law `values` judges the output of a run of this size, and that of the timed runs.
+    """
     score = max((line.score for line in loops(annotated(yours.source))), default=0)
-    library = bound_with_work(*TABLE[yours.name, 0], arrays, nin, ints)
-    return in_turns({"yours": yours.bound(arrays, nin, ints), "NumPy": by_numpy, "library": library}, score)
+    mine, nin = np.empty_like(output), len(arrays)
+    run = yours.bound([*arrays, mine], nin, ints)
+    case = Case(tuple(a.shape for a in arrays), ints, "fractions", 1)
+    judge = lambda: values.accept(case, compared(case, arrays, mine, task))
+    mine.reshape(-1).view(np.uint8)[:] = FRESH
+    run()
+    judge()
+    library = bound_with_work(*TABLE[yours.name, 0], [*arrays, output], nin, ints)
+    found = in_turns({"yours": run, "NumPy": by_numpy, "library": library}, score)
+    judge()
+    return found
 
 
 def _measure_seconds(f: Callable, number: int) -> float:
@@ -280,12 +331,13 @@ def _draw(seed, *shape):
     return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
 
 
-def _stars(shape: tuple[int, ...], ints: tuple[int, ...], output: Callable, by_numpy: Callable) -> Callable:
+def _stars(shape: tuple[int, ...], ints: tuple[int, ...], by_numpy: Callable, task: Task,
+           values: Law) -> Callable:
     """Return a function that measures a kernel of one input. by_numpy(x, y) computes the same."""
     def stars(yours, seed=0):
         x = _draw(seed, *shape)
-        y = output(x)
-        return measured(yours, [x, y], 1, ints, lambda: by_numpy(x, y))
+        y = np.empty(task.shape((shape,), ints), task.dtype)
+        return measured(yours, [x], y, ints, lambda: by_numpy(x, y), task, values)
     return stars
 
 
@@ -294,20 +346,27 @@ def _softmax_by_numpy(x, y):
     e /= e.sum(1, keepdims=True)
 
 
-cumsum_stars = _stars((256, 256), (0, 0), np.empty_like, lambda x, y: np.cumsum(x, 0, out=y))
-softmax_stars = _stars((64, 256), (1,), np.empty_like, _softmax_by_numpy)
-argmax_stars = _stars((64, 256), (1,), lambda x: np.empty(64, np.int64), lambda x, y: np.argmax(x, 1))
-sum_stars = _stars((100_000,), (1,), lambda x: np.zeros((), np.float32), lambda x, y: x.sum())
+cumsum_stars = _stars((256, 256), (0, 0), lambda x, y: np.cumsum(x, 0, out=y), CUMSUM, cumsum_values)
+softmax_stars = _stars((64, 256), (1,), _softmax_by_numpy, SOFTMAX, softmax_values)
+argmax_stars = _stars((64, 256), (1,), lambda x, y: np.argmax(x, 1), ARGMAX, argmax_values)
+sum_stars = _stars((100_000,), (1,), lambda x, y: x.sum(), SUM, sum_values)
 
 
 def matmul_stars(yours, seed=0):
     a, b = _draw(seed, 2, 256, 256)
     y = np.empty_like(a)
-    return measured(yours, [a, b, y], 2, (0, 0), lambda: np.matmul(a, b, out=y))
+    return measured(yours, [a, b], y, (0, 0), lambda: np.matmul(a, b, out=y), MATMUL, matmul_values)
 
 
 def snake_stars(yours, seed=0):
-    """Compare the time with NumPy only, because the library has no such op."""
+    """Compare the times of both lines with that of a line with one sine, which is compiled with them."""
     x = _draw(seed, 10_000)
-    runs = {"yours": yours.bound([x, np.empty_like(x)], 1, ()), "NumPy": lambda: x + np.sin(x) ** 2}
-    return in_turns(runs, 0)
+    y, slope = np.empty_like(x), np.empty_like(x)
+    runs = {"yours": yours.bound([x, y], 1, (), name="snake"),
+            "yours_slope": yours.bound([x, slope], 1, (), name="snake_slope")}
+    found = in_turns({**runs, "sine": yours.bound([x, np.empty_like(x)], 1, (), name="one_sine")}, 0)
+    for run in runs.values():
+        run()
+    _accept_values(x, y)
+    _accept_slope(x, slope)
+    return found

@@ -58,7 +58,9 @@ def _describe_weight(case):
     return f"a weight {shape}, " + ("dense" if len(shape) == 2 else f"convolution, channels {where}")
 
 
-@holds("inputs per output, outputs per input", _weights, _smaller_weights, cases=120, told=_describe_weight)
+@holds("inputs per output, outputs per input", _weights, _smaller_weights, cases=120, told=_describe_weight,
+       edges=[((2, 3), ""), ((1, 1), ""), ((2, 3, 4), ""), ((2, 4, 3), "NWC"), ((2, 3, 3, 5), "NHWC"),
+              ((2, 5, 3, 3), ""), ((2, 1, 2, 3, 5), "NDHWC")])
 def fan(case, yours):
     shape, order = case
     inputs, outputs = _counted(shape, order)
@@ -84,7 +86,9 @@ def _describe_pads(case):
 
 
 @holds("the padding of each side is correct", _axes, simpler(*((i, less(1)) for i in range(4))), cases=300,
-       told=_describe_pads)
+       told=_describe_pads, edges=[(1, 1, 1, 1, True), (1, 1, 3, 1, True), (4, 1, 3, 1, False),
+                                   (5, 2, 1, 1, True),
+                                   (5, 2, 1, 1, False), (2, 3, 2, 2, True), (3, 2, 3, 1, True)])
 def pads(case, yours):
     size, kernel, stride, dilation, upper = case
     before, after = yours(size, kernel, stride, dilation, upper)
@@ -214,7 +218,12 @@ def _row_case(case):
     return x, rng.standard_normal(shape[begin:]), rng.standard_normal(shape[begin:])
 
 
-@holds("the variance is correct for large numbers", _rows, _smaller_rows, cases=40, told=_describe_row)
+ROWS = [((1,), 0, 0.1, False, 0), ((1, 1), 1, 1e-5, True, 1), ((2, 3), 0, 0.1, False, 2),
+        ((3, 2), 1, 1e-5, True, 3)]
+
+
+@holds("the variance is correct for large numbers", _rows, _smaller_rows, cases=40, told=_describe_row,
+       edges=ROWS)
 def far_from_zero(case, yours):
     """Check float32 rows whose mean is 1,000 times their spread, where E[x^2] - E[x]^2 is inaccurate."""
     shape, begin, epsilon, _, _ = case
@@ -226,6 +235,8 @@ def far_from_zero(case, yours):
     for name, mine, want in zip(("y", "mean", "inv_std"), yours["forward"](x, gamma, beta, begin, epsilon),
                                 right):
         mine = np.asarray(mine)
+        if name == "y" and mine.dtype != x.dtype:
+            return [f"  yours           y is {mine.dtype}, x is {x.dtype}: they have the same dtype"]
         if mine.shape != want.shape or not np.allclose(mine, want, rtol=2e-2, atol=2e-2):
             return [SMALLEST + _describe_row((*case[:3], False,
                                               case[4])), "  with 3000 added to x, in float32",
@@ -244,7 +255,7 @@ def _normalised(x, gamma, beta, begin, epsilon):
     return y.reshape(x.shape), mean.reshape(x.shape[:begin]), inv_std.reshape(x.shape[:begin])
 
 
-@holds("each row is centred and scaled", _rows, _smaller_rows, cases=120, told=_describe_row)
+@holds("each row is centred and scaled", _rows, _smaller_rows, cases=120, told=_describe_row, edges=ROWS)
 def normalised(case, yours):
     _, begin, epsilon, _, _ = case
     x, gamma, beta = _row_case(case)
@@ -258,7 +269,8 @@ def normalised(case, yours):
     return None
 
 
-@holds("the gradient equals finite differences", _rows, _smaller_rows, cases=60, told=_describe_row)
+@holds("the gradient equals finite differences", _rows, _smaller_rows, cases=60, told=_describe_row,
+       edges=ROWS)
 def normalised_back(case, yours):
     _, begin, epsilon, _, seed = case
     x, gamma, beta = _row_case(case)

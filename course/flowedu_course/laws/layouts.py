@@ -17,7 +17,7 @@ def _describe_cut(case):
 
 
 @holds("no gaps; sizes differ by at most 1", _cuts, simpler((0, less(0)), (1, less(1)), (0, half(0))),
-       cases=120, told=_describe_cut)
+       cases=120, told=_describe_cut, edges=[(0, 1), (0, 3), (1, 1), (1, 2), (3, 3), (4, 3), (6, 3)])
 def bounds(case, yours):
     n, k = case
     got = [tuple(b) for b in yours(n, k)]
@@ -63,7 +63,10 @@ def _describe_grid(case):
     return f"{', '.join(sbp)} on a grid {grid}, shape {shape}"
 
 
-@holds("each device has the part of its position", _grids, _smaller_grids, cases=150, told=_describe_grid)
+@holds("each device has the part of its position", _grids, _smaller_grids, cases=150, told=_describe_grid,
+       edges=[(("B",), (1,), ()), (("S0",), (3,), (2,)), (("S0", "S0"), (2, 3), (7,)),
+              (("S1", "B"), (2, 2), (0, 3)),
+              (("P", "S0"), (2, 2), (5,))])
 def boxes(case, yours):
     sbp, grid, shape = case
     got = yours(sbp, grid, shape)

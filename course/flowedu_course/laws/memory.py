@@ -15,7 +15,7 @@ from flowedu.core.ops.record import Kernel, Meaning, read
 from flowedu.core.values.dtype import as_dtype, float32
 from flowedu.core.values.spec import Spec
 from flowedu.swap import swapped
-from flowedu_course.laws import copy_function, holds, pair, smaller_programs, where_differ
+from flowedu_course.laws import copy_function, holds, many_programs, pair, smaller_programs, where_differ
 from flowedu_course.laws.programs import calls_of, evaluate_graph, fetched
 
 
@@ -103,7 +103,8 @@ def _needed(graph):
 
 
 # ---- last reads
-@holds("the last node that reads a value's memory", _graphs, _smaller_graphs, cases=200, told=_describe)
+@holds("the last node that reads a value's memory", _graphs, _smaller_graphs, cases=200, told=_describe,
+       large=[many_programs(_graphs, 300)])
 def last_reads(case, yours):
     graph = _graph(case)
     want, home = _needed(graph)
@@ -123,7 +124,7 @@ def last_reads(case, yours):
 
 
 def _ran(case):
-    """Return (plan, fetched arrays, expected arrays, names of the fetched values)."""
+    """Plan and run the graph of a case. Return (plan, lines of a failure or None)."""
     graph = _graph(case)
     rng = np.random.default_rng(5)
     given = [rng.standard_normal((2, 2)).astype(np.float32) for _ in range(2)]
@@ -131,24 +132,28 @@ def _ran(case):
     want, names = [known[v] for v in graph.outputs], [v.name for v in graph.outputs]
     program = Program(graph, [n for n in NAMES if n not in ("inplace", "reuse")], tensors=False)
     program.link({})
-    return program.plan, program.run(tuple(given)), want, names
-
-
-@holds("the plan computes the same values", _graphs, _smaller_graphs, cases=120, told=_describe)
-def same_numbers(case, yours):
-    _, got, want, names = _ran(case)
-    for name, a, b in zip(names, got, want):
+    for name, a, b in zip(names, program.run(tuple(given)), want):
         if lines := where_differ(name, a, b):
-            return [*lines,
-                    "  its memory, or the memory of an input, was reused while it was still needed"]
-    return None
+            return program.plan, [*lines, "  its memory, or the memory of an input, was reused while it was "
+                                  "still needed"]
+    return program.plan, None
+
+
+@holds("the plan computes the same values", _graphs, _smaller_graphs, cases=120, told=_describe,
+       large=[many_programs(_graphs, 300)])
+def same_numbers(case, yours):
+    return _ran(case)[1]
 
 
 # ---- in place
-@holds("only reusable memory is reused", _graphs, _smaller_graphs, cases=250, told=_describe)
+@holds("only reusable memory is reused", _graphs, _smaller_graphs, cases=250, told=_describe,
+       large=[many_programs(_graphs, 300)])
 def may_take(case, yours):
-    """Check that the plan reuses only memory that it may overwrite."""
-    plan, *_ = _ran(case)
+    return _overwritten(_ran(case)[0])
+
+
+def _overwritten(plan):
+    """Return the lines of a failure if the plan reuses memory that it may not overwrite."""
     graph = plan.graph
     needed, home = _needed(graph)
     for number, node in enumerate(graph.nodes):
@@ -191,7 +196,10 @@ def reusable_stars(yours, seed=0):
     """Count the results that reuse the memory of an input, over 100 graphs."""
     rng = random.Random(seed + 5)
     cases = [_graphs(rng, 4) for _ in range(100)]
-    count = lambda: sum(s.inplace for c in cases for s in _ran(c)[0].steps)
-    taken = count()
+    plans = [_ran(c) for c in cases]
+    for case, (plan, lines) in zip(cases, plans):
+        may_take.accept(case, _overwritten(plan))
+        same_numbers.accept(case, lines)
+    count = lambda plans: sum(s.inplace for plan, _ in plans for s in plan.steps)
     with swapped(Planner.reusable, _own):
-        return {"taken": taken, "library": count()}
+        return {"taken": count(plans), "library": count(map(_ran, cases))}

@@ -27,8 +27,13 @@ def evaluate_graph(graph: Graph, known: dict[GraphValue, np.ndarray], partly: bo
 
 def calls_of(nodes: Iterable) -> str:
     """Return the nodes as text: "v0 = add(a, b); v1 = neg(v0)"."""
-    return "; ".join(f"{n.outputs[0].name} = {n.op.name}({', '.join(v.name for v in n.inputs)})"
-                     for n in nodes)
+    return join_calls([f"{n.outputs[0].name} = {n.op.name}({', '.join(v.name for v in n.inputs)})"
+                       for n in nodes])
+
+
+def join_calls(calls: Sequence[str]) -> str:
+    """Return calls as one text, with their number if they are many."""
+    return (f"{len(calls)} nodes: " if len(calls) > 12 else "") + "; ".join(calls)
 
 
 def fetched(graph: Graph) -> str:
@@ -57,7 +62,7 @@ def run_graph(graph: Graph, number: dict[int, int]) -> tuple[list, dict[str, lis
             written.setdefault(node.op.name, []).append(xs[0])
             continue
         else:
-            with np.errstate(invalid="ignore"):                        # casts of inf
+            with np.errstate(invalid="ignore", divide="ignore"):       # casts of inf
                 out = evaluate(node.op, xs, node.attrs)
         if node.op.fresh:
             out = [y + np.float32(number.get(id(node), 0)) for y in out]

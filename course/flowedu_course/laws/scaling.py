@@ -38,7 +38,14 @@ def _describe(case, many=6):
     return f"scale {start:g}, growth {growth:g} after {interval}, backoff {backoff:g}; steps: {said}"
 
 
-@holds("the scale is correct after each step", _trainings, _smaller_trainings, cases=200, told=_describe)
+GOOD, BAD = (False,), (True,)
+EDGES = [(8.0, 2.0, 0.5, 1, (GOOD, BAD)), (8.0, 2.0, 0.5, 2, (GOOD, BAD, GOOD, GOOD)),
+         (LARGEST / 2, 2.0, 0.5, 1, (GOOD, GOOD)), (LARGEST, 2.0, 0.5, 2, (GOOD,) * 5),
+         (1.0, 4.0, 0.25, 1, ((False, True), (False, False)))]
+
+
+@holds("the scale is correct after each step", _trainings, _smaller_trainings, cases=200, told=_describe,
+       edges=EDGES)
 def followed(case, yours):
     scale, growth, backoff, interval, steps = case
     good = 0

@@ -15,7 +15,7 @@ from flowedu.core.sbp.signature import extra, text
 from flowedu.core.values.dtype import float32, float64, int64
 from flowedu.core.values.spec import Spec
 from flowedu.swap import swapped
-from flowedu_course.laws import copy_function, holds
+from flowedu_course.laws import Rejected, copy_function, holds
 from flowedu_course.laws.programs import evaluate
 
 # op, shapes, attributes; every size is even, so that each axis can be split
@@ -161,7 +161,10 @@ def _smaller_programs(case):
 
 
 def _choices(case):
-    """Return the choice of each call, and the bytes it takes to bring the last result to S(0)."""
+    """Return the choice of each call, and the bytes it takes to bring the last result to S(0).
+
+    Raises Rejected if the key of a candidate changes the candidate.
+    """
     choose._find_choice.cache_clear()
     spec = Spec((8, 8), float32)
     global_layouts = [layout(s, ROW) for s in case[0]]
@@ -169,10 +172,26 @@ def _choices(case):
     for name, ins in case[1]:
         op = REGISTRY[name]
         same = {i: (global_layouts[i],) for i in ins}
-        choices.append(choose.choose(op, [spec] * len(ins), op.complete({}), [same[i] for i in ins], ROW))
+        call = op, [spec] * len(ins), op.complete({}), [same[i] for i in ins], ROW
+        choices.append(choose.choose(*call))
+        _refuse_changes(choices[-1], call)
         global_layouts.append(choices[-1].layouts[-1])
     choose._find_choice.cache_clear()
     return choices, route(global_layouts[-1], Layout(("S0",), ROW, (4,)), spec).bytes
+
+
+def _refuse_changes(choice, call):
+    choose._find_choice.cache_clear()
+    with swapped(_fewest_bytes, _KEY):
+        right = {c.number: c for c in choose.choose(*call).candidates}
+    for mine in choice.candidates:
+        for name in ("signature", "bytes", "matches", "fault", "layouts"):
+            if getattr(mine, name) != getattr(right[mine.number], name):
+                raise Rejected([f"  yours           changes c.{name}: return a key, and leave c as it is"],
+                               not_dearer)
+
+
+_KEY = copy_function(_fewest_bytes)
 
 
 def _describe_program(case):
@@ -203,9 +222,6 @@ def not_dearer(case, yours):
             return [f"  yours           {text(c.op, c.signature)}: {c.bytes:,} bytes to move its "
                     f"inputs", f"  all B needs {int(whole.bytes):,} bytes"]
     return None
-
-
-_KEY = copy_function(_fewest_bytes)
 
 
 def fewest_bytes_stars(yours, seed=0):

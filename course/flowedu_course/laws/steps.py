@@ -106,10 +106,15 @@ def _describe_block(case):
     return f"{_format_count(blocks, 'block')} of {_format_count(layers, 'layer')}{dropout}, none kept"
 
 
-@holds("loss and weights are unchanged", _draw_model, _smaller_forgotten, cases=12, told=_describe_block)
+@holds("loss and weights are unchanged", _draw_model, _smaller_forgotten, cases=12, told=_describe_block,
+       edges=[(1, 1, 0.0), (1, 1, 0.5)], large=[(6, 4, 0.5)])
 def same_step(case, yours):
-    want, weights, _ = _trained(case, 0)
-    got, mine, _ = _trained(case, case[0])
+    return _changes(_trained(case, 0), _trained(case, case[0]))
+
+
+def _changes(right, mine):
+    """Return the lines of a failure if the loss or the weights of a step differ, or None."""
+    (want, weights, _), (got, mine, _) = right, mine
     if not np.isclose(got, want, rtol=1e-5):
         return [f"  yours           a loss of {got:.6f}", f"  with all kept   {want:.6f}"]
     differ = _differ(mine, weights)
@@ -118,8 +123,11 @@ def same_step(case, yours):
 
 @holds("each node is recomputed once", _draw_model, _smaller_forgotten, cases=6, told=_describe_block)
 def made_once(case, yours):
-    # In the order of the build, before any pass.
-    operators = _trained(case, case[0])[2]._compiled.operators
+    return _repeats(case, _trained(case, case[0])[2])
+
+
+def _repeats(case, graph):
+    operators = graph._compiled.operators          # in the order of the build, before any pass
     again, made = sum(o.node.op is REGISTRY["tanh"] for o in operators), case[0] * case[1]
     if again <= 2 * made:
         return None
@@ -132,9 +140,12 @@ _AGAIN = copy_function(Checkpoint.again)
 
 def again_stars(yours, seed=0):
     """Return the arena bytes of a step with 4 blocks of 4 layers, all of them checkpointed."""
-    mine = _arena(_trained((4, 4, 0.0), 4, 256)[2])
+    case = 4, 4, 0.0
+    mine = _trained(case, 4, 256)
+    same_step.accept(case, _changes(_trained(case, 0, 256), mine))
+    made_once.accept(case, _repeats(case, mine[2]))
     with swapped(Checkpoint.again, _AGAIN):
-        return {"memory": mine, "library": _arena(_trained((4, 4, 0.0), 4, 256)[2])}
+        return {"memory": _arena(mine[2]), "library": _arena(_trained(case, 4, 256)[2])}
 
 
 # ---- micro-batches
@@ -172,7 +183,8 @@ def _describe_cut(case):
     return f"{k} micro-batches of {rows} rows, {_format_count(layers, 'layer')}{', batch norm' * norm}"
 
 
-@holds("losses and weights equal those of a loop", _cut, _smaller_cut, cases=20, told=_describe_cut)
+@holds("losses and weights equal those of a loop", _cut, _smaller_cut, cases=20, told=_describe_cut,
+       edges=[(2, 2, 1, False), (3, 2, 1, True)], large=[(8, 2, 6, True)])
 def accumulated(case, yours):
     k, rows, layers, norm = case
     model = _model(1, layers, norm=norm)

@@ -135,7 +135,8 @@ def _describe_reads(case):
 
 
 @holds("casts only where they are needed", _readings, simpler((0, fewer), (0, each(become("plain")))),
-       cases=60, told=_describe_reads)
+       cases=60, told=_describe_reads, edges=[(("plain",), s) for s in (1, 2, 3)],
+       large=[(("plain", "view", "twice") * 40, 3)])
 def casts(case, yours):
     reads, stage = case
     g, w, grad, readers, update = _logical(reads)

@@ -21,6 +21,8 @@ def _smaller_rates(rates):
     return [rates[:-1], (rates[0],) * len(rates)] if len(rates) > 1 else []
 
 
+RUNS = [((0.1,), 0.0, 0.9, 0.0, True, 0), ((0.1, 0.1), 0.9, 0.999, 0.1, False, 1),
+        ((0.1, 0.5, 0.01), 0.5, 0.9, 0.1, True, 2)]
 _smaller_runs = simpler((0, _smaller_rates), (3, become(0.0)), (1, become(0.5)))
 
 
@@ -62,12 +64,14 @@ def _followed(case, yours, op, state, hyper, shown):
     return None
 
 
-@holds("weight and buffer are correct in each step", _runs, _smaller_runs, cases=100, told=_describe_run)
+@holds("weight and buffer are correct in each step", _runs, _smaller_runs, cases=100, told=_describe_run,
+       edges=RUNS)
 def momentum(case, yours):
     return _followed(case, yours, "momentum_update", ("m",), {"beta": case[1]}, {"beta": case[1]})
 
 
-@holds("weight and moments are correct in each step", _runs, _smaller_runs, cases=100, told=_describe_run)
+@holds("weight and moments are correct in each step", _runs, _smaller_runs, cases=100, told=_describe_run,
+       edges=RUNS)
 def adam(case, yours):
     hyper = {"beta1": case[1], "beta2": case[2], "epsilon": 1e-8, "do_bias_correction": case[4]}
     return _followed(case, yours, "adam_update", ("m", "v"), hyper, {k: v for k, v in hyper.items()

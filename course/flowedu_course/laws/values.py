@@ -11,8 +11,11 @@ from flowedu.core.values.spec import Spec, row_major
 from flowedu.errors import ShapeError
 from flowedu_course.laws import SMALLEST, Words, each, fewer, holds, pair, same, shape, smaller_shapes
 
+SHAPES = ((), (0,), (1,), (2, 0, 3), (1, 1), (4, 1, 2))
 
-@holds("the strides are NumPy's, in elements", shape, smaller_shapes, told=lambda case: f"shape {case}")
+
+@holds("the strides are NumPy's, in elements", shape, smaller_shapes, told=lambda case: f"shape {case}",
+       edges=SHAPES)
 def as_numpy(case, yours):
     got, want = yours(case), tuple(s // 4 for s in np.empty(case, np.float32).strides)
     if 0 in case:
@@ -31,7 +34,7 @@ def _running(case):
 
 
 @holds("the sizes may be a list", shape, smaller_shapes, cases=20,
-       told=lambda case: f"shape {list(case)}, a list")
+       told=lambda case: f"shape {list(case)}, a list", edges=SHAPES)
 def takes_lists(case, yours):
     got, want = yours(list(case)), _running(case)
     return None if same(got, want) else pair("should be", got, want)
@@ -62,10 +65,14 @@ def _right(case):
         return None
 
 
+SIZES = ([()], [(0,)], [(0,), (1,)], [(1,), (0,)], [(0, 3), (1, 3)], [(0,), (2,)], [(1,), (1,)],
+         [(2,), (), (1, 1)],
+         [(2,), (3,)], [(2,), (1,), (3,)])
 _joined = lambda case: f"shape{'s' * (len(case) > 1)} {' and '.join(map(str, case))}"
 
 
-@holds("the shape equals NumPy's broadcast shape", _two_shapes, _smaller_lists, cases=300, told=_joined)
+@holds("the shape equals NumPy's broadcast shape", _two_shapes, _smaller_lists, cases=300, told=_joined,
+       edges=SIZES)
 def broadcasts(case, yours):
     want = _right(case)
     if want is None:
@@ -79,7 +86,8 @@ def broadcasts(case, yours):
     return None
 
 
-@holds("shapes that do not broadcast raise an error", _two_shapes, _smaller_lists, cases=300, told=_joined)
+@holds("shapes that do not broadcast raise an error", _two_shapes, _smaller_lists, cases=300, told=_joined,
+       edges=SIZES)
 def refuses(case, yours):
     if _right(case) is not None:
         return None
@@ -129,7 +137,10 @@ def _sliced(case):
             f"[{', '.join(f'{a}:{b}:{t}' for a, b, t in zip(start, stop, step))}]")
 
 
-@holds("each element is read from its position", _slices, _smaller_slices, cases=150, told=_sliced)
+@holds("each element is read from its position", _slices, _smaller_slices, cases=150, told=_sliced,
+       edges=[((1,), (0,), (1,), (1,), (1,)), ((3,), (1,), (3,), (2,), (0,)),
+              ((2, 3), (1, 0), (1, 3), (1, 2), (3, 1)),
+              ((2, 3), (1, 2), (2, 3), (1, 1), (1, 2))])
 def slice_places(case, yours):
     s, start, stop, step, strides = case
     got, offset = yours(strides, start, step)
@@ -171,7 +182,7 @@ def _view_of(case):
     s, order, step, _ = case
     there = tuple(min(n, 1) if t == 0 else n for n, t in zip(s, step))
     x = np.broadcast_to(np.arange(int(np.prod(there)), dtype=np.float32).reshape(there), s).transpose(order)
-    return x[tuple(slice(None, None, step[d] or 1) for d in order)]
+    return x[(*(slice(None, None, step[d] or 1) for d in order), ...)]
 
 
 def _can(x, new):
@@ -201,7 +212,12 @@ def _smaller_layouts(case):
 
 
 @holds("a view if one is possible, otherwise None", _layouts, _smaller_layouts, cases=300,
-       told=_describe_reshape)
+       told=_describe_reshape, edges=[
+           ((), (), (), ()), ((1,), (0,), (1,), ()), ((0,), (0,), (1,), (2, 0)),
+           ((2, 0), (1, 0), (1, 1), (0,)),
+           ((1, 1), (1, 0), (1, 1), (1,)), ((4,), (0,), (2,), (2, 1)), ((2, 3), (1, 0), (1, 1), (6,)),
+           ((3,), (0,), (0,), (3, 1)), ((2, 2), (0, 1), (0, 0), (4,)),
+           ((2, 1, 3), (2, 1, 0), (1, 1, 1), (3, 2))])
 def reshape_views(case, yours):
     x, new = _view_of(case), case[3]
     with warnings.catch_warnings():
@@ -256,7 +272,8 @@ def _describe_windows(case):
 
 
 @holds("the windows are views, nothing is copied", _windows, _smaller_windows, cases=150,
-       told=_describe_windows)
+       told=_describe_windows, edges=[((1,), (1,), 0, 1, 1), ((3,), (1,), 0, 3, 1), ((3,), (1,), 0, 3, 2),
+                                      ((4,), (1,), 0, 1, 3), ((5, 2), (2, 1), 0, 2, 1)])
 def windows(case, yours):
     _, _, axis, width, step = case
     block, x = _windowed(case)

@@ -28,7 +28,7 @@ from typing import Any
 
 from flowedu.errors import FlowError
 from flowedu_course import course, kernels, limits
-from flowedu_course.handout import is_plain, untouched
+from flowedu_course.handout import untouched
 from flowedu_course.judge import judged
 from flowedu_course.laws import Verdict
 from flowedu_course.teach.cell import closed_package, module_codes
@@ -286,8 +286,6 @@ def _judge(hole, file: Path, seed: int, cases: int, link: socket.socket, other: 
     limit_memory(8 << 30)
     if len(hello := link.recv(4, socket.MSG_WAITALL)) < 4:
         return None
-    if hole.plain and is_plain(hole, file):
-        return Verdict("open")
     if together:
         try:
             return judge_together(hole, file.read_text(encoding="utf-8"), link, seed)
