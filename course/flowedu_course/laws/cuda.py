@@ -163,7 +163,7 @@ def _describe_case(case: tuple) -> str:
 
 def _laws(name: str, sizes: Callable, edges: Sequence[tuple], near: float = 1e-4,
           note: Callable = lambda sizes: "") -> tuple[Law, Law, Law]:
-    """Return the three laws of a kernel. `edges` has sizes; the ladder's sizes, which are measured, are last."""
+    """Return the three laws of a kernel. The sizes `edges` come first, the measured sizes last."""
     def draw(rng, size):
         return sizes(rng, size), rng.choice((0, 0, 1, 2, 3))
 
