@@ -279,12 +279,15 @@ transpose_padded_inside, transpose_padded_race, transpose_padded_values = _laws(
 softmax_warp_stars = transpose_padded_stars = _measures
 
 # ---- hunts
-product_inside, product_race, product_values = _laws(lambda rng, size: (_near(rng, size, 64, 3),
-                                                                        _near(rng, size, 64, 130)))
+product_inside, product_race, product_values = _laws(
+    "product", lambda rng, size: (_near(rng, size, 64, 3), _near(rng, size, 64, 130)),
+    [(1, 1), (2, 64), (65, 63)])
 difference_inside, difference_race, difference_values = _laws(
-    lambda rng, size: (_near(rng, size, 16, 5), 1 + _near(rng, size, 16, 33)))
-affine_inside, affine_race, affine_values = _laws(lambda rng, size: (_near(rng, size, 16, 33),
-                                                                     _near(rng, size, 16, 33)))
+    "difference", lambda rng, size: (_near(rng, size, 16, 5), 1 + _near(rng, size, 16, 33)),
+    [(1, 2), (16, 17), (17, 16)])
+affine_inside, affine_race, affine_values = _laws(
+    "affine", lambda rng, size: (_near(rng, size, 16, 33), _near(rng, size, 16, 33)),
+    [(1, 1), (16, 16), (17, 33)])
 
 
 @holds("neighbours read neighbours", lambda rng, size: rung("affine")[0].size, cases=1, told=lambda case: "")
