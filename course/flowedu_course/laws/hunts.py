@@ -121,11 +121,11 @@ def _draw_perms(rng: random.Random, size: int) -> tuple[tuple[int, ...], ...]:
 def _transpose(x: np.ndarray, perms: Sequence[Sequence[int]]) -> tuple[np.ndarray, int]:
     for perm in perms:
         x = x.transpose(perm)
-    return x + 1, 2
+    return x + 1, 1
 
 
 pass_values = _equal(_draw_perms, lambda case: "transposes " + ", ".join(map(str, case)),
-                     lambda case: (_normal(0, *range(2, 2 + len(case[0]))), case), ("y", "nodes"), _transpose)
+                     lambda case: (_normal(0, *range(2, 2 + len(case[0]))), case), ("y", "transposes"), _transpose)
 
 
 # ---- 5.h1
