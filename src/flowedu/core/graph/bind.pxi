@@ -1,5 +1,4 @@
-# Layout of a plan in memory: its calls, the views of their arguments, its arena (part of
-# executor.pyx).
+# Layout of a plan in memory: calls, views of their arguments, arena (part of executor.pyx).
 
 cdef enum:
     SPLIT = 65536            # cheaper calls (less than about 10 us) run on one thread

@@ -21,7 +21,6 @@ class Options:
         self.off: set[str] = set()
         self.zero_stage, self.zero_min_size = 0, 1024
         self.auto_parallel, self.auto_parameters, self.auto_ratio = False, False, 1.0
-        self.outputs_buffer_size = 2
         self.one_update = True                     # update all parameters of a group with one op
 
     def computing(self) -> AbstractContextManager:

@@ -119,7 +119,6 @@ class GraphConfig(Options):
         """Accept the setting without effect; every call returns new tensors, not those of a buffer."""
         if not isinstance(value, int) or value < 1:
             raise ArgumentError("set_outputs_buffer_size: value", expected="1, 2, 3, ...", got=repr(value))
-        self.outputs_buffer_size = value
         if value != 2:
             self._nothing("set_outputs_buffer_size", "results are fresh tensors at every call")
 

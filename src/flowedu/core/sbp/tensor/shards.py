@@ -121,7 +121,6 @@ def to_local(self: Tensor, *, rank: int | None = None, copy: bool = False) -> Te
         part = REGISTRY["constant"](shape=(0,) * self.ndim, value=0, dtype=self.dtype)
     elif copy or sum(q is part for q in parts.values()) > 1:      # devices may share a tensor
         part = copy_of(part)
-        part = part.clone() if part is parts[rank] else part
     return record(labelled(part, None), self, Shard(self, rank))
 
 
