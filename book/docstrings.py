@@ -1,4 +1,4 @@
-"""Docstrings in the reference: the methods of a class, and the blocks of a text. This file does not import Sphinx."""
+"""Docstrings in the reference: the methods of a class, and the blocks of a text. No Sphinx is needed."""
 from __future__ import annotations
 
 import ast
@@ -31,9 +31,10 @@ def methods(path: str) -> list[Method]:
         for name, member in vars(base).items():
             f = getattr(member, "__func__", member)
             known = name.startswith("_") or name in found or f"{path}.{name}" in names.places()
-            if not known and (inspect.isroutine(f) or isinstance(f, property)) and (inspect.getdoc(f) or "").strip():
+            shown, text = inspect.isroutine(f) or isinstance(f, property), inspect.getdoc(f) or ""
+            if shown and not known and text.strip():
                 said = "" if isinstance(f, property) else signature(f)
-                found[name] = Method(name, re.sub(r"^\((self|cls)(, )?", "(", said), inspect.getdoc(f) or "")
+                found[name] = Method(name, re.sub(r"^\((self|cls)(, )?", "(", said), text)
     return sorted(found.values())
 
 
@@ -43,7 +44,7 @@ def _classes() -> set[type]:
 
 
 def blocks(text: str) -> list[str]:
-    """Return the paragraphs of a docstring. Indented paragraphs that follow each other are one block of code."""
+    """Return the paragraphs of a docstring. Indented paragraphs in a row are one block of code."""
     found: list[str] = []
     for block in re.split(r"\n\s*\n", text.strip("\n")):
         inner = all(line.startswith(" ") for line in block.split("\n"))

@@ -98,13 +98,14 @@ ALL_RAN = "Every code block was run when the book was built, and its output is\n
 
 def index(text: str, printed: Mapping[Path, list[str | None]]) -> str:
     """Return the text of the first page, which names the pages with blocks that were not run."""
-    left = {f"{p.parent.name}/{p.stem}": outputs.count(None) for p, outputs in printed.items() if None in outputs}
+    left = {f"{p.parent.name}/{p.stem}": outputs.count(None) for p, outputs in printed.items()
+            if None in outputs}
     if not left:
         return text
     where = ", ".join(f"{page} ({count})" for page, count in left.items())
-    return text.replace(ALL_RAN, f"The code blocks were run when the book was built, and their outputs are shown "
-                        f"below them. {sum(left.values())} blocks need a GPU or the simulator and were not run: "
-                        f"{where}.")
+    return text.replace(ALL_RAN, f"The code blocks were run when the book was built, and their outputs are "
+                        f"shown below them. {sum(left.values())} blocks need a GPU or the simulator and were "
+                        f"not run: {where}.")
 
 
 def language(path: Path) -> str:

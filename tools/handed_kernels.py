@@ -3,9 +3,10 @@
     python tools/handed_kernels.py native     exit with 0 if the kernels for this processor can be used
     python tools/handed_kernels.py all        the same for the kernels for all instruction sets
 
-`make student-tree` copies the compiled files into the tree and calls `seal`. While no source has changed, and flowedu
-starts with these files, `make` and setup.py compile nothing and need no compiler. Otherwise they compile as usual.
-The module imports only the standard library, because setup.py and the exporter load it by its path.
+`make student-tree` copies the compiled files into the tree and calls `seal`. While no source has changed,
+and flowedu starts with these files, `make` and setup.py compile nothing and need no compiler. Otherwise they
+compile as usual. The module imports only the standard library, because setup.py and the exporter load it by
+its path.
 """
 from __future__ import annotations
 
@@ -24,11 +25,12 @@ SOURCES = {".pyx", ".pxd", ".pxi", ".h"}
 
 
 def _digest(root: Path) -> str:
-    """Return the digest of the sources, of setup.py, and of the compiled files, with the ending of their names."""
+    """Return the digest of the sources, setup.py, the compiled files, and the ending of their names."""
     files = [p for p in sorted((root / "src").rglob("*")) if p.suffix in SOURCES | {".so"}]
     lines = [f"{p.relative_to(root).as_posix()} {hashlib.sha256(p.read_bytes()).hexdigest()}"
              for p in (root / "setup.py", *files)]
-    return hashlib.sha256("\n".join([str(sysconfig.get_config_var("EXT_SUFFIX")), *lines]).encode()).hexdigest()
+    lines.append(str(sysconfig.get_config_var("EXT_SUFFIX")))
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
 
 def seal(root: Path) -> None:
@@ -40,7 +42,7 @@ def seal(root: Path) -> None:
 
 
 def fits(root: Path, isas: Collection[str]) -> bool:
-    """Return True if the tree's compiled files are the ones that were sealed, have these sets, and start here."""
+    """Return True if the sealed files of a tree are unchanged, have these instruction sets, and start."""
     try:
         sealed = json.loads((root / SEAL).read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -50,7 +52,8 @@ def fits(root: Path, isas: Collection[str]) -> bool:
     there = {**os.environ, "PYTHONPATH": str((root / "src").resolve())}
     for name in ("FLOWEDU_HOLES", "FLOWEDU_ISA"):
         there.pop(name, None)
-    return subprocess.run([sys.executable, "-c", "import flowedu"], env=there, capture_output=True).returncode == 0
+    done = subprocess.run([sys.executable, "-c", "import flowedu"], env=there, capture_output=True)
+    return done.returncode == 0
 
 
 def main(which: str) -> int:

@@ -48,16 +48,18 @@ def stub(hole) -> str:
     if hole.is_compiled:
         return _of_kernel(hole)
     source = hole.source.read_text(encoding="utf-8")
-    code = (hole.folder / hole.stub).read_text(encoding="utf-8") if hole.stub else "\n\n".join(
-        f"def {name}({_parameters(source, path) if given is None else given}):\n"
-        f"    raise NotImplementedError(\"{hole.id}: your turn\")\n"
-        for path, name, given in zip(hole.objects, hole.functions, hole.parameters
-                                     or [None] * len(hole.objects)))
+    if hole.stub:
+        code = (hole.folder / hole.stub).read_text(encoding="utf-8")
+    else:
+        given = hole.parameters or [_parameters(source, path) for path in hole.objects]
+        body = f'    raise NotImplementedError("{hole.id}: your turn")\n'
+        code = "\n\n".join(f"def {name}({parameters}):\n{body}"
+                           for name, parameters in zip(hole.functions, given))
     return '"""' + "\n".join(notes(hole)) + f'\n"""\n{_for_editors(hole, source, code)}\n\n{code}'
 
 
 def _for_editors(hole, source: str, code: str) -> str:
-    """Return imports that only editors and type checkers read. The names are available when an answer runs."""
+    """Return imports that only editors and type checkers read. An answer can use the names without them."""
     if hole.is_hunt:                               # a whole program
         return ""
     listed = re.findall(r"^\w+", "\n".join(hole.uses), re.M)
@@ -65,9 +67,9 @@ def _for_editors(hole, source: str, code: str) -> str:
     lines = import_lines(source, hole.module, names)
     if not lines:
         return ""
+    comment = tr("for your editor; these names are available without import")
     return "\n".join(["from __future__ import annotations", "", "from typing import TYPE_CHECKING", "",
-                      f"if TYPE_CHECKING:  # {tr('for your editor; these names are available without import')}",
-                      *("    " + t for t in lines), ""])
+                      f"if TYPE_CHECKING:  # {comment}", *("    " + t for t in lines), ""])
 
 
 def _parameters(source: str, path: str) -> str:
@@ -89,11 +91,16 @@ def describe_stubs(holes: Sequence) -> list[str]:
     hunts = [h.id for h in holes if h.is_hunt]
     wasteful = [h.id for h in holes if not h.is_separate and h.stub]
     raising = [h.id for h in holes if not h.is_separate and not h.stub]
-    lines = [tr("  a function that raises NotImplementedError: {ids}", ids=spans(raising)) if raising else "",
-             tr("  a right but wasteful function, to be improved: {ids}", ids=spans(wasteful)) if wasteful else "",
-             tr("  a kernel without its loops: {ids}", ids=spans(kernels)) if kernels else "",
-             tr("  a program or kernel with one fault: {ids}", ids=spans(hunts)) if hunts else ""]
-    return [tr("each file has the task, and below it:"), *filter(None, lines)]
+    lines = [tr("each file has the task, and below it:")]
+    if raising:
+        lines.append(tr("  a function that raises NotImplementedError: {ids}", ids=spans(raising)))
+    if wasteful:
+        lines.append(tr("  a right but wasteful function, to be improved: {ids}", ids=spans(wasteful)))
+    if kernels:
+        lines.append(tr("  a kernel without its loops: {ids}", ids=spans(kernels)))
+    if hunts:
+        lines.append(tr("  a program or kernel with one fault: {ids}", ids=spans(hunts)))
+    return lines
 
 
 def is_begun(file: Path) -> bool:

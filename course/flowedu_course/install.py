@@ -24,7 +24,8 @@ def install(folder: str | Path, only: Callable[[Any], bool] = lambda hole: True)
     """
     stack, these = ExitStack(), os.environ.get("FLOWEDU_HOLES_ONLY", "").split()
     for hole in course.holes():
-        file = _file(hole, Path(folder), only) if not hole.is_hunt and (not these or hole.id in these) else None
+        chosen = not hole.is_hunt and (not these or hole.id in these)
+        file = _file(hole, Path(folder), only) if chosen else None
         if file is None:
             continue
         if hole.kind == "kernel":

@@ -57,8 +57,9 @@ def _used(runner, milestone: course.Milestone) -> list[str]:
     library and have a right answer or one in solutions/.
     """
     rows, last = runner.progress.rows, max((course.find(id).chapter for id in milestone.needs), default=0)
-    more = [h.id for h in runner.holes if (h.chapter == last if h.kind == "kernel" else h.withheld and not h.is_hunt)
-            and (rows.get(h.id, {}).get("state") == "right" or h.solution)]
+    right = [h for h in runner.holes if rows.get(h.id, {}).get("state") == "right" or h.solution]
+    more = [h.id for h in right
+            if h.withheld and not h.is_separate or h.kind == "kernel" and h.chapter == last]
     return list(dict.fromkeys([*milestone.needs, *more]))
 
 

@@ -131,6 +131,6 @@ def import_lines(source: str, module: str, names: Iterable[str]) -> list[str]:
     for name in names:
         if name in places:
             chosen.setdefault(places[name][0], set()).add(places[name][1])
-    own = [f"from {place} import {', '.join(sorted(parts))}" for place, parts in sorted(chosen.items()) if place]
-    plain = [f"import {part}" for part in sorted(chosen.get("", ()))]
+    plain = [f"import {part}" for part in sorted(chosen.pop("", ()))]
+    own = [f"from {place} import {', '.join(sorted(parts))}" for place, parts in sorted(chosen.items())]
     return [*plain, *sorted(own, key=lambda t: t.split()[1].partition(".")[0] not in sys.stdlib_module_names)]

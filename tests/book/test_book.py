@@ -225,7 +225,7 @@ def test_titles_of_the_book_differ():
 
 
 def test_a_plan_fits_into_a_window_of_1280_pixels(capsys):
-    """At 1280 pixels the theme gives text 46 em and a margin of 3 em. A letter of a monospaced font takes 0.602 em."""
+    """At 1280 pixels the theme gives text 46 em and a margin of 3 em. A monospaced letter takes 0.602 em."""
     block = next(b for b in blocks((ROOT / "chapters/04_job_functions/plan.md").read_text("utf-8"))
                  if b.language == "python")
     exec(compile(block.text, "plan.md", "exec", dont_inherit=True), {})

@@ -53,7 +53,8 @@ STUDENT = [
 ]
 INSTRUCTOR = [
     ("make student-tree UPTO=1 OUT=../handout", 0, r"handout: \d+ files, exercises of chapters 1 to 1"),
-    ("cp -a .venv ../handout && rm -f ../handout/.venv/stamps/linked-* && CC=false make -C ../handout check EX=1.1", 2,
+    ("cp -a .venv ../handout && rm -f ../handout/.venv/stamps/linked-* && "
+     "CC=false make -C ../handout check EX=1.1", 2,
      r"using the kernels that came with this tree\n[\s\S]*1\.1 strides: not begun"),
     ("make student-tree UPTO=4 OUT=../closed CLOSED=1", 0, r"files"),
     ("make solutions-tree UPTO=3 OUT=../solutions", 0, r"20 answers of chapters 1 to 3"),

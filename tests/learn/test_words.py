@@ -188,7 +188,8 @@ def test_an_exercise_that_needs_another_one_is_reported_once(runner, monkeypatch
     assert lines[1] == f"  do 4.3{BLOCKED}" and "hint 1" in lines[-1]
 
 
-@pytest.mark.parametrize("id, expected", [("4.99", "4.1, 4.2, "), ("foo", "a number such as 4.3"), ("9", "a number")])
+@pytest.mark.parametrize("id, expected", [("4.99", "4.1, 4.2, "), ("foo", "a number such as 4.3"),
+                                          ("9", "a number")])
 def test_an_unknown_exercise_is_answered_in_a_line(id, expected):
     with pytest.raises(ArgumentError) as caught:
         course.find(id)
