@@ -45,7 +45,7 @@ def test_bench_verdicts_match_local_verdicts(bench, hole, tmp_path):
     tree.
     """
     file = tmp_path / hole.file
-    file.write_text(stubs.answer_text(hole), encoding="utf-8")
+    file.write_text(stubs.library(hole), encoding="utf-8")
     for seed in (0, 2027):
         verdict = bench.judged(hole, file, seed)
         assert verdict.state == "right" and verdict.stars >= min(1, len(hole.stars)), verdict

@@ -22,7 +22,7 @@ from flowedu_course.laws import Law
 from flowedu_course.runner import Runner, main
 
 HOLES = course.holes()
-OF_EACH_KIND = ("1.1", "5.5", "8.3")
+OF_EACH_KIND = ("1.1", "5.5", "8.3", "2.h1")
 
 
 @pytest.mark.slow
