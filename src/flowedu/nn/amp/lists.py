@@ -19,8 +19,9 @@ def _ops(names: str) -> frozenset[Op]:
     return frozenset([REGISTRY[n] for n in names.split()])
 
 
-NARROW = _ops("""matmul conv2d conv2d_input_grad conv2d_weight_grad attention attention_grad lstm lstm_grad gru gru_grad rnn
-rnn_grad""")
+NARROW = _ops(
+    """matmul conv2d conv2d_input_grad conv2d_weight_grad attention attention_grad
+lstm lstm_grad gru gru_grad rnn rnn_grad""")
 
 WIDE = _ops(
     """acos asin cosh exp expm1 log log10 log2 log1p reciprocal reciprocal_no_nan rsqrt sinh tan pow softplus

@@ -131,7 +131,8 @@ def _by_parts(x: Tensor, size: Ints, out: Ints) -> tuple[Tensor, Tensor]:
     for i in reversed(range(len(out))):
         axis, values, places = 2 + i, [], []
         if out[i] > size[i]:
-            (a, b), (at, behind) = _pairs(y, axis, out[i]), _pairs(index, axis, out[i])
+            a, b = _pairs(y, axis, out[i])
+            at, behind = _pairs(index, axis, out[i])
             # b is larger, or NaN and a is not
             later = E.logical_and(E.logical_not(E.ge(a, b)), E.eq(a, a))
             y, index = E.where(later, b, a), E.where(later, behind, at)

@@ -190,7 +190,8 @@ def multi_head_attention_forward(query: Tensor, key: Tensor, value: Tensor, embe
                          fix="a module made with this embed_dim; batch_first=True for (N, L, E)")
     separate: Any = (q_proj_weight, k_proj_weight, v_proj_weight) if use_separate_proj_weight else None
     q, k, v = _projected(query, key, value, in_proj_weight if separate is None else separate, in_proj_bias)
-    (length, batch, size), more = q.shape, 0
+    length, batch, size = q.shape
+    more = 0
     if bias_k is not None:
         k, v = (concat(x, contiguous(expand(b, shape=(1, batch, size))), axis=0)
                 for x, b in ((k, bias_k), (v, bias_v)))

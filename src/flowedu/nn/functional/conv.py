@@ -38,9 +38,12 @@ def convolution(x: ValueT, w: ValueT, strides: Ints, pads: Ints, dilations: Ints
 
 def _volumes(x: ValueT, w: ValueT, strides: Ints, pads: Ints, dilations: Ints, groups: int) -> ValueT:
     """Convolve x (n, c, D, H, W) with w (o, c / groups, kd, kh, kw)."""
-    (n, c, depth, height, width), (o, part, kd, kh, kw) = x.shape, w.shape
+    n, c, depth = x.shape[:3]
+    o, part = w.shape[:2]
+    kd, kh, kw = w.shape[2:]
     # a product of channels at every point
     if (kd, kh, kw) == (1, 1, 1) and (*strides, *pads) == (1,) * 3 + (0,) * 6:
+        height, width = x.shape[3:]
         y = conv_ops.conv2d(reshaped(x, (n, c, depth * height, width)), reshaped(w, (o, part, 1, 1)),
                             groups=groups)
         return reshaped(y, (n, o, depth, height, width))
@@ -52,7 +55,9 @@ def _volumes(x: ValueT, w: ValueT, strides: Ints, pads: Ints, dilations: Ints, g
 
 def _bands(x: ValueT, taps: int, stride: int, pads: Ints, dilation: int, groups: int) -> tuple[ValueT, int]:
     """Return the inputs of the output slices as images (n * out, groups * taps * part, H, W), and `out`."""
-    (n, c, depth, height, width), (before, after) = x.shape, pads
+    n, c, depth = x.shape[:3]
+    height, width = x.shape[3:]
+    before, after = pads
     out = out_size(depth, before, after, taps, stride, dilation)
     if before or after:                                  # the adjoint of a slice: zeros around x
         full = (n, c, before + depth + after, height, width)

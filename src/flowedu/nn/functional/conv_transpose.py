@@ -96,7 +96,8 @@ def _line(x: Tensor, w: Tensor, size: Ints, strides: Ints, paddings: Ints, dilat
 def _volume(x: Tensor, w: Tensor, size: Ints, strides: Ints, paddings: Ints, dilations: Ints,
             groups: int) -> Tensor:
     """Compute the transpose of conv3d as a sum over the depth of the kernel of shifted output slices."""
-    (n, c, depth), kernel = x.shape[:3], w.shape[2:]
+    n, c, depth = x.shape[:3]
+    kernel = w.shape[2:]
     flat = reshaped(x.permute(0, 2, 1, 3, 4).contiguous(), (n * depth, c, *x.shape[3:]))
     full = max((depth - 1) * strides[0] + dilations[0] * (kernel[0] - 1) + 1, size[0] + paddings[0])
     total: Any = None

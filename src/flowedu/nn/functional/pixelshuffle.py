@@ -25,7 +25,8 @@ def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
         upscale_factor: the factor r.
     """
     _check_planes("pixel_shuffle", input, upscale_factor)
-    (*lead, c, h, w), r = input.shape, upscale_factor
+    *lead, c, h, w = input.shape
+    r = upscale_factor
     if c % (r * r):
         raise ShapeError("pixel_shuffle expects its input's 'channel' dimension to be divisible by the "
                          "square of "
@@ -52,7 +53,8 @@ def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
         downscale_factor: the factor r.
     """
     _check_planes("pixel_unshuffle", input, downscale_factor)
-    (*lead, c, h, w), r = input.shape, downscale_factor
+    *lead, c, h, w = input.shape
+    r = downscale_factor
     if h % r or w % r:
         raise ShapeError("pixel_unshuffle expects height and width to be divisible by downscale_factor",
                          expected=f"multiples "

@@ -118,7 +118,9 @@ def maxima(x: ValueT, kernel: Ints, strides: Ints, pads: Ints,
         return y, None
     if over is None:
         return y, cast(reshaped(inside, tuple(y.shape)), dt.int64)
-    (b, c, depth, height, width), (h, w) = x.shape, y.shape[3:]
+    b, c, depth = x.shape[:3]
+    height, width = x.shape[3:]
+    h, w = y.shape[3:]
     # Slice * (h * w) + position in the slice.
     over = cast(reshaped(over, (b, c, y.shape[2] * h * w)), dt.int64)
     flat = cast(reshaped(inside, (b, c, depth * h * w)), dt.int64)

@@ -45,7 +45,8 @@ def step(mode: str, given: Tensor, state: States, w_hh: Tensor, b_hh: Tensor | N
         h = E.sigmoid(o) * E.tanh(c)
         return (h if w_hr is None else linear(h, w_hr), c)
     if mode == "GRU":
-        (gr, gz, gn), (hr, hz, hn) = _parts(given, 3), _parts(mixed, 3)
+        gr, gz, gn = _parts(given, 3)
+        hr, hz, hn = _parts(mixed, 3)
         r, z = E.sigmoid(gr + hr), E.sigmoid(gz + hz)
         n = E.tanh(gn + r * hn)
         return (n + z * (h - n),)
@@ -72,7 +73,8 @@ def layer(mode: str, x: Tensor, state: States, weights: Weights, backwards: bool
 
 def _at_once(mode: str, x: Tensor, state: States, weights: Weights, backwards: bool,
              lengths: Tensor | None) -> tuple[Tensor, States]:
-    w_ih, w_hh, b_ih, b_hh, w_hr = weights
+    w_ih, w_hh = weights[:2]
+    b_ih, b_hh, w_hr = weights[2:]
     if b_hh is None:
         b_hh = constant(shape=(w_hh.shape[0],), value=0.0, dtype=w_hh.dtype)
     elif mode != "GRU":                                    # there the gate n multiplies b_hh
@@ -106,7 +108,8 @@ def _with_first(given: Tensor, more: Tensor, backwards: bool, lengths: Tensor | 
 
 def _step_by_step(mode: str, x: Tensor, state: States, weights: Weights, backwards: bool,
                   lengths: Tensor | None) -> tuple[Tensor, States]:
-    w_ih, w_hh, b_ih, b_hh, w_hr = weights
+    w_ih, w_hh = weights[:2]
+    b_ih, b_hh, w_hr = weights[2:]
     steps = x.shape[0]
     given = linear(x, w_ih, b_ih)
     outputs: list[Any] = [None] * steps

@@ -112,15 +112,15 @@ def grid_sample(input: Tensor, grid: Tensor, mode: str = "bilinear", padding_mod
                             fix="leave them out: bilinear and zeros are the defaults")
     _say_corners(align_corners)
     corners, sizes = bool(align_corners), tuple(input.shape[2:])
-    where = tuple(grid.shape[:-1])
-    part = lambda i: reshaped(slice_op(grid, start=(*(0,) * len(where), i), stop=(*where, i + 1),
-                                       step=(1,) * grid.ndim), where)
-    at = [_pixels(part(k - 1 - axis), n, corners) for axis, n in enumerate(sizes)]      # by axis: (z,) y, x
-    inside = lambda place, n: _move_inside(place, n, corners, padding_mode)
+    at = [_pixels(_coordinate(grid, k - 1 - axis), n, corners) for axis, n in enumerate(sizes)]    # (z,) y, x
+
+    def move_inside(place: Tensor, size: int) -> Tensor:
+        return _move_inside(place, size, corners, padding_mode)
+
     if mode == "nearest":
-        return _read(input, [round_op(inside(a, n).detach()) for a, n in zip(at, sizes)])
+        return _read(input, [round_op(move_inside(a, n).detach()) for a, n in zip(at, sizes)])
     if mode != "bicubic":
-        at = [inside(a, n) for a, n in zip(at, sizes)]
+        at = [move_inside(a, n) for a, n in zip(at, sizes)]
     low = [floor(a.detach()) for a in at]
     weights = [_cubic(a - b) if mode == "bicubic" else [(0, 1 - (a - b)), (1, a - b)]
                for a, b in zip(at, low)]
@@ -128,18 +128,30 @@ def grid_sample(input: Tensor, grid: Tensor, mode: str = "bilinear", padding_mod
     for taps in itertools.product(*weights):
         places = [b + float(step) for b, (step, _) in zip(low, taps)]
         if mode == "bicubic":                                              # each of the 16 pixels separately
-            places = [round_op(inside(p, n)) for p, n in zip(places, sizes)]
+            places = [round_op(move_inside(p, n)) for p, n in zip(places, sizes)]
         weight = functools.reduce(lambda a, b: a * b, [w for _, w in taps])
         value = _read(input, places) * weight.unsqueeze(1)
         total = value if total is None else total + value
     return total
 
 
+def _coordinate(grid: Tensor, i: int) -> Tensor:
+    """Return grid[..., i]."""
+    where = tuple(grid.shape[:-1])
+    return reshaped(slice_op(grid, start=(*(0,) * len(where), i), stop=(*where, i + 1),
+                             step=(1,) * grid.ndim), where)
+
+
 def _cubic(t: Tensor) -> list[tuple[int, Tensor]]:
     """Return (step, weight) of the four pixels around a position t after the second one (Keys, a = -0.75)."""
     a = -0.75
-    near = lambda d: ((a + 2) * d - (a + 3)) * d * d + 1
-    far = lambda d: ((a * d - 5 * a) * d + 8 * a) * d - 4 * a
+
+    def near(d: Tensor) -> Tensor:
+        return ((a + 2) * d - (a + 3)) * d * d + 1
+
+    def far(d: Tensor) -> Tensor:
+        return ((a * d - 5 * a) * d + 8 * a) * d - 4 * a
+
     return [(-1, far(t + 1)), (0, near(t)), (1, near(1 - t)), (2, far(2 - t))]
 
 

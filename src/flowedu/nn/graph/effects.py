@@ -112,7 +112,7 @@ def _watch_gradients() -> Iterator[None]:
 
 
 def refuse_gradients(blocks: Iterable) -> None:
-    """Raise UnsupportedError if build assigned a value of the graph to the `grad` of a parameter or buffer."""
+    """Raise UnsupportedError if build assigned a value of the graph to `grad` of a parameter or buffer."""
     assigned = [(f"{block.path}.{key}", t) for block in blocks
                 for key, t in (*block.origin._parameters.items(), *block.origin._buffers.items())
                 if t is not None and _is_lazy(_GRADIENT.__get__(t))]

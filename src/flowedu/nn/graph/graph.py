@@ -93,7 +93,7 @@ class Graph(core.TracedGraph):
         super().__setattr__(name, unwrap(value))
 
     def __reduce_ex__(self, protocol: SupportsIndex):
-        """Refuse copy.copy, copy.deepcopy, and pickle: a compiled graph belongs to its modules and its memory."""
+        """Refuse to be copied or pickled, because a compiled graph belongs to its modules and its memory."""
         raise GraphError(f"nn.Graph {self.name} cannot be copied or pickled",
                          expected="one graph for its modules",
                          got="copy, deepcopy, or pickle",

@@ -223,8 +223,9 @@ def _forward(name: str):
 
 
 _OPERATORS = "add sub mul truediv floordiv mod pow matmul and or xor lshift rshift".split()
-_SPECIAL = [prefix + name for name in _OPERATORS for prefix in ("", "r", "i")] + """neg pos abs invert eq ne lt le gt ge
-    hash bool int float complex index len iter contains getitem setitem array""".split()
+_SPECIAL = [prefix + name for name in _OPERATORS for prefix in ("", "r", "i")]
+_SPECIAL += """neg pos abs invert eq ne lt le gt ge hash bool int float complex index len iter contains
+    getitem setitem array""".split()
 for _name in _SPECIAL:
     if hasattr(Tensor, f"__{_name}__"):
         setattr(ProxyTensor, f"__{_name}__", _forward(f"__{_name}__"))

@@ -158,7 +158,8 @@ class RowAnalysis:
         op, specs, inputs = node.op, [x.spec for x in other.inputs], tuple(states)
         outs = tuple(y.spec for y in node.outputs)
         for layouts in output_layouts(op, specs, other.attrs, inputs):
-            split: list[Any] = [split_equally(op, specs, other.attrs, inputs + layouts, k) for k in self.counts]
+            split: list[Any] = [split_equally(op, specs, other.attrs, inputs + layouts, k)
+                                for k in self.counts]
             if None in split:
                 continue
             if all(p.op is op and p.attrs == attrs and p.outs == outs for p in split[0]) and all(

@@ -335,7 +335,8 @@ def overlap(x: Tensor, y: Tensor) -> bool:
         return False
     if not x._device:
         return np.may_share_memory(x.peek(), y.peek())
-    (start, end), (first, last) = _extent(x), _extent(y)
+    start, end = _extent(x)
+    first, last = _extent(y)
     return start < last and first < end
 
 

@@ -1,4 +1,4 @@
-"""Hooks of modules: functions that are called before and after forward and backward, and the handles that remove them."""
+"""Hooks of modules: functions called before and after forward and backward, and handles to remove them."""
 from __future__ import annotations
 
 import itertools

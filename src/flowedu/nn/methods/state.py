@@ -204,7 +204,8 @@ class Stateful:
                 missing_keys.append(extra)
         elif extra in state_dict:
             unexpected_keys.append(extra)
-        known = self._modules.keys() | self._parameters.keys() | self._buffers.keys() - self._non_persistent_buffers_set
+        stored_buffers = self._buffers.keys() - self._non_persistent_buffers_set
+        known = self._modules.keys() | self._parameters.keys() | stored_buffers
         for key in state_dict:
             if key.startswith(prefix) and key != extra:
                 first, _, rest = key[len(prefix):].partition(".")

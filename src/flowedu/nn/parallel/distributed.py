@@ -60,7 +60,7 @@ class Bucket:
         self.params = list(params)
         self.flat = np.empty(sum(p.numel() for p in params), params[0].dtype.numpy)
         self.missing: set[int] = set()
-        self.arrive: Any = None                              # the function that waits for the sum, while it runs
+        self.arrive: Any = None                              # waits for the sum, while it is computed
 
     def parts(self):
         """Yield (parameter, its part of `flat`)."""
@@ -136,8 +136,8 @@ class Buckets:
         _broadcast(self.comm, [*self.module.parameters(), *self.module.buffers()], source)
 
 
-def DistributedDataParallel(module: Module, *, broadcast_buffers: bool = True, broadcast_parameters: bool = True,  # noqa: N802
-                            bucket_size: int = 10) -> Module:
+def DistributedDataParallel(module: Module, *, broadcast_buffers: bool = True,  # noqa: N802
+                            broadcast_parameters: bool = True, bucket_size: int = 10) -> Module:
     """Make the backward pass of `module` store the mean gradient over the ranks in each .grad.
 
     The output of the module may be a tensor, or tuples, lists, and dicts with tensors in them. Every rank
