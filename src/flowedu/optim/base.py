@@ -165,8 +165,9 @@ class Optimizer(BaseOptimizer):
 
     def _updated(self, group: ParamGroup, members: Sequence[Tensor]) -> None:
         """Update the members that have a gradient with one call."""
-        ready = group.ready or self._ready(group)
-        op, attrs, keys, rate, number = ready
+        update, learning_rate = group.ready or self._ready(group)
+        op, attrs, keys = update
+        rate, number = learning_rate
         lr = group["lr"]
         if number[0] != lr:
             number[0] = lr
@@ -201,7 +202,7 @@ class Optimizer(BaseOptimizer):
     def _ready(self, group: ParamGroup) -> tuple:
         """Compute the values that a step needs from the options.
 
-        They are (op, attributes, keys of the states, tensor of the rate, its value).
+        They are (op, attributes, keys of the states) and (tensor of the rate, its value).
         """
         self.check(group)
         rule = self.update_of(group)
@@ -209,7 +210,8 @@ class Optimizer(BaseOptimizer):
             if self.state.get(p):
                 self.state_of(p, group)
         rate = tensor([0.0], dtype=dt.float64)
-        group.ready = rule.op, rule.op.complete(rule.attrs), [s.key for s in rule.states], rate, rate.numpy()
+        update = rule.op, rule.op.complete(rule.attrs), [s.key for s in rule.states]
+        group.ready = update, (rate, rate.numpy())
         return group.ready
 
     def _new_state(self, p: Tensor, group: ParamGroup) -> Iterator[Tensor]:
