@@ -15,8 +15,8 @@
 leaves an incomplete checkpoint at `path`. A killed process leaves only the hidden directory,
 `.NAME.partial-...`, which the next `write` into the same parent removes (saving/partial.py). `read` checks
 every file's size but loads no data. `.numpy()` of an entry loads the data that the directory contained when
-`read` was called, even if another checkpoint has replaced the directory since (saving/opened.py). Nothing in a
-checkpoint is executed or unpickled, so a bad file can only raise CheckpointFileError.
+`read` was called, even if another checkpoint has replaced the directory since (saving/opened.py). Nothing in
+a checkpoint is executed or unpickled, so a bad file can only raise CheckpointFileError.
 """
 from __future__ import annotations
 
@@ -139,9 +139,11 @@ def _check_free(target: Path, path: Any, replace: bool = False) -> None:
                                       fix="choose another path")
         foreign = sorted(e.name for e in os.scandir(target) if not _may_be_checkpoint(e))
         if foreign:
-            raise CheckpointFileError(f"{where}directory {path} holds files that are no checkpoint's", fix="choose another "
-                                      "path, or remove it", got=", ".join(foreign[:3]) + ", ..." * (len(foreign) > 3),
-                                      expected="a path that is free, an empty directory, or an old checkpoint")
+            raise CheckpointFileError(f"{where}directory {path} holds files that are no checkpoint's",
+                                      expected="a path that is free, an empty directory, or an old "
+                                               "checkpoint",
+                                      got=", ".join(foreign[:3]) + ", ..." * (len(foreign) > 3),
+                                      fix="choose another path, or remove it")
     if target == Path(os.path.realpath(os.getcwd())):
         raise CheckpointFileError(f"{where}{path} is the current directory",
                                   expected="a directory of its own",

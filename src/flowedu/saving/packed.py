@@ -108,9 +108,11 @@ def unpacked(f: Any) -> Iterator[Path]:
                         raise ValueError(f"entry {e.filename!r} is not as flow.save writes it")
                 z.extractall(place)
         except Exception as e:                       # damaged bytes make zipfile raise many classes
-            raise CheckpointFileError(f"flow.load: {name_of(f)} cannot be read", expected="one whole file of flow.save",
+            raise CheckpointFileError(f"flow.load: {name_of(f)} cannot be read",
+                                      expected="one whole file of flow.save",
                                       got=f"{type(e).__name__}: {e}"[:200],
-                                      fix="it is damaged: take another copy; several states go into one dict") from None
+                                      fix="it is damaged: take another copy; several states go into one "
+                                          "dict") from None
         yield Path(place)
 
 

@@ -1,7 +1,7 @@
 """flow.save(state, path) and flow.load(path).
 
     path/
-      state.json              the structure: dicts, lists, numbers, strings; {"tensor": "tensor_0"} for a tensor
+      state.json              dicts, lists, numbers, strings, and {"tensor": "tensor_0"} for a tensor
       tensor_0/out, meta      one directory per tensor, as in every checkpoint (saving/folder.py)
       snapshot_done
 

@@ -85,9 +85,10 @@ class FileBackendVariableBlob:
         try:
             return self._folder.open(*self._inside, name)
         except FileNotFoundError:
-            raise CheckpointFileError(f"{self.var_dir / name}: the file was removed since it was found", got="none",
-                                      expected="the checkpoint, as long as variables are read from it", fix="read the "
-                                      "values (.numpy()) before the checkpoint goes away") from None
+            raise CheckpointFileError(f"{self.var_dir / name}: the file was removed since it was found",
+                                      expected="the checkpoint, as long as variables are read from it",
+                                      got="none", fix="read the values (.numpy()) before the checkpoint goes "
+                                                      "away") from None
 
     @property
     def name(self) -> str:
