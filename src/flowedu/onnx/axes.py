@@ -115,7 +115,8 @@ def merged(models: Sequence[Export], axes: dict[str, dict[int, str]], sizes: Siz
     """
     import onnx
 
-    (first, lines), (second, more) = models
+    first, lines = models[0]
+    second, more = models[1]
     one, other = first.graph, second.graph
     numbers, others = _numbers(onnx, one), _numbers(onnx, other)
     new: list = []                                                    # nodes that read sizes
@@ -181,7 +182,8 @@ def check(probe: Export, base: Export, rules: Rules, sizes: Mapping[str, int]) -
     """
     import onnx
 
-    (model, lines), (other, more) = probe, base
+    model, lines = probe
+    other, more = base
     numbers, others = _numbers(onnx, model.graph), _numbers(onnx, other.graph)
     rejected = _different_nodes(model.graph, other.graph, numbers, others)
     shapes: dict[str, list[int]] = {}

@@ -171,10 +171,13 @@ def model_of(graph: TracedGraph, names: tuple[Sequence[str] | None, Sequence[str
     b.op = "output"
     for name, value in zip(outs, compiled.fetched):
         b.nodes.append(helper.make_node("Identity", [b.names[value]], [name], name=name))
-    make = lambda names, values: [helper.make_tensor_value_info(n, b.type(v.dtype.name), list(v.shape))
-                                  for n, v in zip(names, values)]
+
+    def declare(names, values):
+        return [helper.make_tensor_value_info(n, b.type(v.dtype.name), list(v.shape))
+                for n, v in zip(names, values)]
+
     model = helper.make_model(
-        helper.make_graph(b.nodes, graph.name, make(ins, fed), make(outs, compiled.fetched), b.numbers),
+        helper.make_graph(b.nodes, graph.name, declare(ins, fed), declare(outs, compiled.fetched), b.numbers),
         opset_imports=[helper.make_opsetid("", OPSET)], producer_name="flowedu", ir_version=8)
     onnx.checker.check_model(model, full_check=True)
     if lines is not None:

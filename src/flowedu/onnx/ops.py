@@ -41,7 +41,9 @@ BITS = {"bit_and": "BitwiseAnd", "bit_or": "BitwiseOr", "bit_xor": "BitwiseXor"}
 
 def tile(b, name: str, x: list[str], spec) -> str:
     """Translate one instruction of a formula. spec: Spec of the operands."""
-    one = lambda value: b.number(value, spec.dtype)
+    def one(value):
+        return b.number(value, spec.dtype)
+
     if name in PLAIN:
         return b.add(PLAIN[name], [b.as_number(v, spec.dtype) for v in x])
     # ONNX cannot order booleans
@@ -340,7 +342,8 @@ def batch_norm(b, a, s, x):
     if axis == 1:
         return b.add("BatchNormalization", x, epsilon=a["epsilon"])
     shape = [-1 if i == axis else 1 for i in range(s[0].ndim)]
-    gamma, beta, mean, var = (b.reshaped(v, shape) for v in x[1:])
+    gamma, beta = (b.reshaped(v, shape) for v in x[1:3])
+    mean, var = (b.reshaped(v, shape) for v in x[3:])
     deviation = b.add("Sqrt", [b.add("Add", [var, b.number(a["epsilon"], s[0].dtype)])])
     return b.add("Add", [b.add("Mul", [b.add("Div", [b.add("Sub", [x[0], mean]), deviation]), gamma]), beta])
 
@@ -378,7 +381,8 @@ def log_softmax(b, a, s, x):
 
 @rule("sparse_softmax_cross_entropy")
 def cross_entropy(b, a, s, x):
-    labels, ignored, (of, logits) = x[0], None, s
+    labels, ignored = x[0], None
+    of, logits = s
     if a["ignore_index"] is not None:
         ignored = b.add("Equal", [labels, b.number(a["ignore_index"], of.dtype)])
         labels = b.add("Where", [ignored, b.number(0, of.dtype), labels])

@@ -66,7 +66,8 @@ def lstm(b, a, s, x):
     for t in walk:
         i, f, g, o = b.add("Split", [b.add("Add", [walk.given[t], _gemm(b, x, h)])], results=4, axis=1,
                            num_outputs=4)
-        i, f, o, g = [b.add("Sigmoid", [v]) for v in (i, f, o)] + [b.add("Tanh", [g])]
+        i, f, o = (b.add("Sigmoid", [v]) for v in (i, f, o))
+        g = b.add("Tanh", [g])
         cell = b.add("Add", [b.add("Mul", [f, c]), b.add("Mul", [i, g])])
         h, c = walk.keep(t, (b.add("Mul", [o, b.add("Tanh", [cell])]), h), (cell, c))
     return [walk.outputs(), h, c, None, None]
