@@ -28,7 +28,10 @@ class Idle(NamedTuple):
 
 
 class Other(NamedTuple):
-    """Documented difference that remains. silent: True if results can differ without an error or a warning."""
+    """Documented difference that remains.
+
+    silent: True if results can differ without an error or a warning.
+    """
 
     names: str
     argument: str
@@ -138,14 +141,16 @@ PLACES: dict[str, str] = {
     "allclose isclose": "input other rtol atol equal_nan",                    # OneFlow: atol first
     "Tensor.allclose Tensor.isclose": "other rtol atol equal_nan",
     "nn.functional.gumbel_softmax": "logits tau hard eps dim",                # dim first
-    "nn.functional.max_pool1d nn.functional.max_pool2d nn.functional.max_pool3d":                # return_indices first
+    "nn.functional.max_pool1d nn.functional.max_pool2d nn.functional.max_pool3d":  # return_indices first
         "input kernel_size stride padding dilation ceil_mode return_indices",
     "norm": "input p dim keepdim out dtype",
     "tensordot": "a b dims out",
     "nn.functional.normalize": "input p dim eps out",
-    "nn.Embedding": "num_embeddings embedding_dim padding_idx max_norm norm_type scale_grad_by_freq sparse _weight _freeze "
-                    "device dtype",
-    "nn.Embedding.from_pretrained": "embeddings freeze padding_idx max_norm norm_type scale_grad_by_freq sparse",
+    "nn.Embedding":
+        "num_embeddings embedding_dim padding_idx max_norm norm_type scale_grad_by_freq sparse _weight "
+        "_freeze device dtype",
+    "nn.Embedding.from_pretrained":
+        "embeddings freeze padding_idx max_norm norm_type scale_grad_by_freq sparse",
     "nn.SyncBatchNorm": "num_features eps momentum affine track_running_stats process_group device dtype",
     "nn.Hardtanh": "min_val max_val inplace min_value max_value",
     "nn.TransformerEncoder": "encoder_layer num_layers norm enable_nested_tensor mask_check",

@@ -82,8 +82,9 @@ class Mocked(types.ModuleType):
         return sorted(n for n in shown - self._names_to_hide() if not n.startswith("_"))
 
     def __dir__(self) -> list[str]:
-        names = {name for source in self._sources for name in dir(source)
-                 if not _is_ours(vars(source).get(name)) or self._shows(name)} | set(vars(self))
+        names = set(vars(self))
+        for source in self._sources:
+            names |= {n for n in dir(source) if not _is_ours(vars(source).get(n)) or self._shows(n)}
         return sorted(names - self._names_to_hide() - {"_sources"})
 
     def _names_to_hide(self) -> set[str]:

@@ -60,7 +60,10 @@ def custom_fwd(fwd: Callable | None = None, *, device_type: str = "cuda", cast_i
     def inside(*args, **kwargs):
         if not is_autocast_enabled():
             return fwd(*args, **kwargs)
-        cast = lambda x: x.to(cast_inputs) if is_tensor(x) and x.is_floating_point() else x
+
+        def cast(x):
+            return x.to(cast_inputs) if is_tensor(x) and x.is_floating_point() else x
+
         with own.autocast("cpu", enabled=False):
             return fwd(*map(cast, args), **{k: cast(v) for k, v in kwargs.items()})
     return inside

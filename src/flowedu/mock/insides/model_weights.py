@@ -14,7 +14,7 @@ class _Weights(Enum):
     """Pretrained weights of a model, by torchvision's names."""
 
     def transforms(self) -> T.Compose:
-        """Return the model's preprocessing: center crop to 224 x 224, normalized with ImageNet's mean and std."""
+        """Return the preprocessing: center crop to 224 x 224, normalized with ImageNet's mean and std."""
         return T.Compose([T.Resize(232 if self.name.endswith("V2") else 256), T.CenterCrop(224), T.ToTensor(),
                           T.Normalize((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))])
 

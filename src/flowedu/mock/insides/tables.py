@@ -40,16 +40,20 @@ TABLES: dict[str, dict[str, object]] = {
         "is_available": lambda: False,
         **_name_all("flags set_flags verbose", _flags)},
     "compatible": {
-        "__doc__": "compatible: compatible.single_client is oneflow itself, which has the names of OneFlow 0.4 and 1.0."},
+        "__doc__": "compatible: compatible.single_client is oneflow itself, which has the names of OneFlow "
+                   "0.4 and 1.0."},
     "compiler": {
-        "__doc__": "compiler and _dynamo: torch.compile has no effect in flowedu, so these functions have none either.",
-        "config": types.SimpleNamespace(suppress_errors=False, cache_size_limit=8, recompile_limit=8, verbose=False),
+        "__doc__": "compiler and _dynamo: torch.compile has no effect in flowedu, so these functions have "
+                   "none either.",
+        "config": types.SimpleNamespace(suppress_errors=False, cache_size_limit=8, recompile_limit=8,
+                                        verbose=False),
         **_name_all("disable allow_in_graph", _disable),
         **_name_all("is_compiling is_dynamo_compiling is_exporting", lambda: False),
         "reset": lambda: None,
         **_name_all("cudagraph_mark_step_begin mark_dynamic mark_static", lambda *args, **kwargs: None)},
     "cpu": {
-        "__doc__": "cpu: the device interface of torch.cuda, for the CPU. Calls are complete when they return.",
+        "__doc__": "cpu: the device interface of torch.cuda, for the CPU. Calls are complete when they "
+                   "return.",
         "is_available": lambda: True,
         "device_count": lambda: 1,
         "current_device": lambda: "cpu",
@@ -63,16 +67,19 @@ TABLES: dict[str, dict[str, object]] = {
         "version": lambda: None,
         "flags": _flags},
     "fx": {
-        "__doc__": "fx: not supported, except for `wrap`, which has no effect (errors/left_out.py has the missing names).",
+        "__doc__": "fx: not supported, except for `wrap`, which has no effect (errors/left_out.py has the "
+                   "missing names).",
         "wrap": lambda fn_or_name: fn_or_name},
     "nccl": {
         "__doc__": "boxing.nccl: settings of a library that flowedu does not use. They have no effect.",
-        **_name_all("""set_fusion_threshold_mbytes set_fusion_max_ops_num allow_fuse_all_reduce allow_fuse_reduce
-            allow_fuse_reduce_scatter allow_fuse_broadcast allow_fuse_mixed_ops enable_use_buffer_to_fuse_all_reduce
-            set_stream_num enable_all_to_all enable_use_compute_stream disable_group_boxing_by_dst_parallel""",
+        **_name_all("""set_fusion_threshold_mbytes set_fusion_max_ops_num allow_fuse_all_reduce
+            allow_fuse_reduce allow_fuse_reduce_scatter allow_fuse_broadcast allow_fuse_mixed_ops
+            enable_use_buffer_to_fuse_all_reduce set_stream_num enable_all_to_all enable_use_compute_stream
+            disable_group_boxing_by_dst_parallel""",
                     lambda value=None: None)},
     "torch_cuda_backend": {
-        "__doc__": "backends.cuda: flowedu has only one kernel for attention, so its selection has no effect.",
+        "__doc__": "backends.cuda: flowedu has only one kernel for attention, so its selection has no "
+                   "effect.",
         "matmul": cuda.matmul,
         "preferred_blas_library": cuda.preferred_blas_library,
         "is_built": cuda.is_built,

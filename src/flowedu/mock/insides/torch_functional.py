@@ -113,7 +113,7 @@ def multilabel_soft_margin_loss(input: Tensor, target: Tensor, weight: Tensor | 
 
 def multilabel_margin_loss(input: Tensor, target: Tensor, size_average: bool | None = None,
                            reduce: bool | None = None, reduction: str = "mean") -> Tensor:
-    """Return the multi-label margin loss: max(0, 1 - (target score - other score)), averaged over the classes."""
+    """Return the multi-label margin loss max(0, 1 - (target score - other score)), averaged over classes."""
     return F.multilabel_margin_loss(input, target, _word(size_average, reduce, reduction))
 
 
@@ -121,7 +121,7 @@ def multi_margin_loss(input: Tensor, target: Tensor, p: int = 1, margin: float =
                       weight: Tensor | None = None,
                       size_average: bool | None = None, reduce: bool | None = None,
                       reduction: str = "mean") -> Tensor:
-    """Return the margin loss: max(0, margin - (target score - other score)) ** p, averaged over the classes."""
+    """Return the margin loss max(0, margin - (target score - other score)) ** p, averaged over classes."""
     return F.multi_margin_loss(input, target, p, margin, weight, _word(size_average, reduce, reduction))
 
 

@@ -160,7 +160,7 @@ class LBFGS(Optimizer, optim.LBFGS):
 
 
 class Adadelta(Counting, optim.Adadelta):
-    """v = rho v + (1 - rho) g^2; d = sqrt(u + eps) / sqrt(v + eps) * g; u = rho u + (1 - rho) d^2; w -= lr * d.
+    """v = rho v + (1 - rho) g^2; d = sqrt(u + eps) / sqrt(v + eps) g; u = rho u + (1 - rho) d^2; w -= lr d.
 
     Args:
         params: parameters, or dicts of parameters with options (see Optimizer).

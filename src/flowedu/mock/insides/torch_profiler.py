@@ -24,7 +24,12 @@ _open: dict[int, list[float]] = {}                       # {thread: seconds of n
 class ProfilerActivity(Enum):
     """Names of the devices that PyTorch can profile."""
 
-    CPU, XPU, MTIA, CUDA, HPU, PrivateUse1 = range(6)
+    CPU = 0
+    XPU = 1
+    MTIA = 2
+    CUDA = 3
+    HPU = 4
+    PrivateUse1 = 5
 
 
 class ProfilerAction(Enum):
@@ -37,7 +42,7 @@ _MEASURED = (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
 
 
 class record_function:  # noqa: N801
-    """Context manager or decorator that records its body as a range of this name, while a `profile` is active."""
+    """Context manager or decorator that records its body as a named range while a `profile` is active."""
 
     def __init__(self, name: str, args: str | None = None):
         self.name, self.args = name, args

@@ -1,6 +1,13 @@
 """random: functions of the default generator of random numbers."""
 import flowedu as flow
-from flowedu import default_generator, get_rng_state, initial_seed, manual_seed, seed, set_rng_state  # noqa: F401
+from flowedu import (  # noqa: F401
+    default_generator,
+    get_rng_state,
+    initial_seed,
+    manual_seed,
+    seed,
+    set_rng_state,
+)
 
 
 def fork_rng(devices=None, enabled: bool = True, _caller: str = "fork_rng", _devices_kw: str = "devices",

@@ -9,7 +9,7 @@ from flowedu.errors import ArgumentError
 
 
 class _TensorType(type):
-    """Metaclass of tensor types: a call creates a Tensor; instances are tensors of its dtype on its device."""
+    """Metaclass of tensor types: a call creates a Tensor; isinstance compares the dtype and the device."""
 
     _make: Callable[..., Tensor]
     _device: str

@@ -38,7 +38,7 @@ def assert_close(actual: Any, expected: Any, *, allow_subclasses: bool = True, r
 
 
 class _Rules(NamedTuple):
-    """Requirements for a pair: tolerances (None: by dtype), equal attributes, and equal strides if `stride`."""
+    """Rules for a pair: tolerances (None: by dtype), equal attributes, and equal strides if `stride`."""
 
     limits: tuple[float, float] | None
     nan: bool

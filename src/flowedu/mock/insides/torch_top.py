@@ -33,7 +33,8 @@ from flowedu.tensor.shapes.reshape_and_permute import flatten, reshape, squeeze,
 uint16, uint32, uint64 = map(np.dtype, (np.uint16, np.uint32, np.uint64))
 
 
-def range(start=0, end=None, step=1, *, dtype=None, device=None, requires_grad: bool = False) -> flow.Tensor:  # noqa: A001
+def range(start=0, end=None, step=1, *, dtype=None, device=None,  # noqa: A001
+          requires_grad: bool = False) -> flow.Tensor:
     """Return start, start + step, ..., including end; float32 by default. range(end) starts at 0."""
     start, end = (0, start) if end is None else (start, end)
     count = math.floor((end - start) / step) + 1

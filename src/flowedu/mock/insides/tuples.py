@@ -14,8 +14,10 @@ def _ntuple(n: int, name: str = "parse") -> Callable[[object], tuple]:
     return parse
 
 
-_single, _pair, _triple, _quadruple = (_ntuple(n, name) for n, name in enumerate(
-    ("_single", "_pair", "_triple", "_quadruple"), 1))
+_single = _ntuple(1, "_single")
+_pair = _ntuple(2, "_pair")
+_triple = _ntuple(3, "_triple")
+_quadruple = _ntuple(4, "_quadruple")
 
 
 def _reverse_repeat_tuple(t: Sequence, n: int) -> tuple:
