@@ -44,8 +44,14 @@ ALIASES = {
     "unittest": "oneflow04.unittest",
 }
 _PACKAGE = __name__.rpartition(".")[0]
+
+
+def _return_unchanged(module: object) -> object:
+    return module
+
+
 # function called with a module that users import (diagnostics/present.py)
-_present: Callable = lambda module: module
+_present: Callable = _return_unchanged
 
 
 def register_presenter(f: Callable) -> None:

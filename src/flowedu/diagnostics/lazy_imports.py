@@ -10,7 +10,13 @@ from flowedu.aliases import alias
 from flowedu.errors.nearest import UnknownNameError
 
 _tables: dict[str, dict[str, str]] = {}                  # {module: names imported on first use}
-_present: Callable = lambda value: value                 # replaced by diagnostics/present.py
+
+
+def _return_unchanged(value: object) -> object:
+    return value
+
+
+_present: Callable = _return_unchanged                   # replaced by diagnostics/present.py
 
 
 def register_presenter(f: Callable) -> None:

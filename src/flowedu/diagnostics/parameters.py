@@ -10,14 +10,16 @@ from typing import Any
 from flowedu.core.eager.dispatch import TensorBase
 from flowedu.core.values.blob import BlobDef
 
-_TENSORS = frozenset("""input other tensor tensors self mask condition index indices weight target source src end exponent
-    tensor1 tensor2 mat mat1 mat2 vec vec1 vec2 batch1 batch2 boundaries sorted_sequence values input1 input2 x1 x2 anchor
-    positive negative a b A B x y operands running_mean running_var query key value logits""".split())
-_KINDS: dict[str, Any] = {"int": int, "float": (int, float), "bool": (bool, int), "str": str, "None": type(None),
-          "tuple": (tuple, list), "list": (list, tuple), "dict": dict, "Tensor": TensorBase,
-          "Sequence": (list, tuple), "Iterable": abc.Iterable, "Callable": abc.Callable,
-          "Number": numbers.Real, "Axes": (int, tuple, list), "Sizes": (int, tuple, list, TensorBase),
-          "Parameter": TensorBase}
+_TENSORS = frozenset("""input other tensor tensors self mask condition index indices weight target source src
+    end exponent tensor1 tensor2 mat mat1 mat2 vec vec1 vec2 batch1 batch2 boundaries sorted_sequence values
+    input1 input2 x1 x2 anchor positive negative a b A B x y operands running_mean running_var query key value
+    logits""".split())
+_KINDS: dict[str, Any] = {
+    "int": int, "float": (int, float), "bool": (bool, int), "str": str, "None": type(None),
+    "tuple": (tuple, list), "list": (list, tuple), "dict": dict, "Tensor": TensorBase,
+    "Sequence": (list, tuple), "Iterable": abc.Iterable, "Callable": abc.Callable,
+    "Number": numbers.Real, "Axes": (int, tuple, list), "Sizes": (int, tuple, list, TensorBase),
+    "Parameter": TensorBase}
 # Types of which `fits` cannot decide: their functions also take a name, a NumPy type, or a list.
 _OPEN = frozenset("dtype Device Placement Sbp Generator memory_format Index".split())
 # Names of parameters whose annotation is missing, or is a name that users do not know, and their types.
@@ -47,7 +49,10 @@ def _annotation(p: inspect.Parameter) -> str:
 
 
 def wants_tensor(p: inspect.Parameter) -> bool:
-    """Return True if a parameter expects a tensor, which may be one number if its name is that of an operand."""
+    """Return True if a parameter expects a tensor.
+
+    The tensor may be one number if the parameter has the name of an operand.
+    """
     words = re.findall(r"\w+", _annotation(p))
     return "Tensor" in words and (p.name in _TENSORS or {"int", "float", "Number"}.isdisjoint(words))
 

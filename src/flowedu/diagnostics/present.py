@@ -1,4 +1,4 @@
-"""Wrappers for the public functions and methods (diagnostics/function.pyx), and suggestions for unknown names.
+"""Wrappers of public functions and methods (diagnostics/function.pyx), and suggestions for unknown names.
 
 Code inside the package calls functions without wrappers, because its modules import each function from the
 file that defines the function.
@@ -16,12 +16,18 @@ from flowedu.diagnostics.function import PublicFunction, register_explainer, reg
 _COMPILED = type(register_explainer)                     # type of functions in Cython modules
 _AS_IT_IS = {"forward", "build"}                         # methods that users define and modules call
 # Modules that `import flowedu` imports. diagnostics/lazy_imports.py wraps the others on first use.
-PUBLIC = """flowedu nn nn.functional nn.init nn.utils nn.utils.rnn linalg math layers losses optim optim.lr_scheduler
-    optimizer random regularizers autograd cuda utils vision models deprecated unittest advanced
-    oneflow04.job.env oneflow04.job.scope distribute"""
+PUBLIC = """flowedu nn nn.functional nn.init nn.utils nn.utils.rnn linalg math layers losses optim
+    optim.lr_scheduler optimizer random regularizers autograd cuda utils vision models deprecated unittest
+    advanced oneflow04.job.env oneflow04.job.scope distribute"""
 _skins: dict[tuple[object, str, bool], PublicFunction] = {}
 _classes: set[type] = set()
-_choice: Callable = lambda path, value: None             # replaced by oneflow04/names.py
+
+
+def _choose_none(path: str, value: object) -> None:
+    return None
+
+
+_choice: Callable = _choose_none                         # replaced by oneflow04/names.py
 
 
 def register_choices(f: Callable) -> None:
