@@ -56,7 +56,7 @@ def _rank(frame) -> int:
 
 
 def _innermost(frame, rank: int = 2) -> tuple[int, str, int] | None:
-    """(rank, file, line) of the innermost frame outside flowedu with the smallest rank, which is at most `rank`."""
+    """Return (rank, file, line) of the innermost frame outside flowedu with the lowest rank up to `rank`."""
     best = None
     while frame is not None:
         file = frame.f_code.co_filename
@@ -116,6 +116,11 @@ def user_line(frame=None) -> str:
     return format_location(user_place(frame or sys._getframe(1)))
 
 
+def _format_sizes(text: str) -> str:
+    """Replace `Size([2, 3])` in a text by `(2, 3)`."""
+    return _SIZE.sub(_plain, text) if "Size(" in text else text
+
+
 class FlowError(Exception):
     """Base class of all errors that flowedu raises on purpose.
 
@@ -129,10 +134,8 @@ class FlowError(Exception):
 
     def __init__(self, problem: str, *, expected: str = "", got: str = "", fix: str = "",
                  at: str | None = None):
-        problem, expected, got, fix = (_SIZE.sub(_plain, t) if "Size(" in t else t
-                                       for t in map(str, (problem, expected, got, fix)))
-        self.problem, self.expected = problem, expected
-        self.got, self.fix = got, fix
+        self.problem, self.expected = _format_sizes(problem), _format_sizes(expected)
+        self.got, self.fix = _format_sizes(got), _format_sizes(fix)
         self.at = user_line() if at is None else at
         super().__init__(self._text())
 

@@ -79,8 +79,7 @@ def similar(name: str, names: Iterable[str]) -> str | None:
 
 
 def _ours(prefix: str) -> str:
-    """Return `flow.linalg.` for the prefix `torch.linalg.` of a program, and `flow.vision.` for `torchvision.`.
-    """
+    """Return `flow.linalg.` for a program's prefix `torch.linalg.`, and `flow.vision.` for `torchvision.`."""
     home, _, rest = prefix.partition(".")
     if home in ("torchvision", "flowvision"):
         return f"flow.vision.{rest}"
