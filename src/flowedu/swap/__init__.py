@@ -101,7 +101,9 @@ def remade(op, grad: dict[str, Callable] | None = None, **fields: Any) -> tuple:
     """
     from flowedu.core.ops.record import KINDS, Meaning
 
-    signature, meaning, parts, rules, doc = before = op.made
+    before = op.made
+    signature, meaning = before[:2]
+    parts, rules, doc = before[2:]
     parts = {type(p): p for p in parts}
     for name, value in fields.items():
         kind = next((k for k in (Meaning, *KINDS) if name in k._fields), None)
@@ -129,10 +131,12 @@ def replaced(op, grad: dict[str, Callable] | None = None, **fields: Any) -> Iter
     Raises:
         ArgumentError: a record has no such field.
     """
-    signature, meaning, parts, rules, doc = remade(op, grad, **fields)
+    before = remade(op, grad, **fields)
     try:
         yield
     finally:
+        signature, meaning = before[:2]
+        parts, rules, doc = before[2:]
         op.__init__(signature, meaning, *parts, grad=rules, doc=doc)
 
 
