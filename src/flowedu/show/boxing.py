@@ -7,6 +7,7 @@ of text and lines adapt to light and dark pages.
 """
 from __future__ import annotations
 
+import functools
 import math
 import os
 import zlib
@@ -85,9 +86,11 @@ class _Picture:
     def _place(self, stage: int, device: int,
                part: Sequence[tuple[int, int]]) -> tuple[float, float, float, float]:
         """Return x, y, width, height of a block. Rows go down, columns go right; a vector is horizontal."""
-        top, tall, left, wide = 0.0, 1.0, 0.0, 1.0
+        top, tall = 0.0, 1.0
+        left, wide = 0.0, 1.0
         if len(part) == 2:
-            (top, tall), (left, wide) = self._span(0, part[0]), self._span(1, part[1])
+            top, tall = self._span(0, part[0])
+            left, wide = self._span(1, part[1])
         elif len(part) == 1:
             left, wide = self._span(0, part[0])
         height = HEIGHT if len(part) == 2 else HEIGHT / 3
@@ -100,8 +103,11 @@ class _Picture:
         Split axes that are not shown are written below.
         """
         device, box = at.devices[i], at.box(self.shape, i)
-        rect = lambda part, **style: self.drawing.add(
-            "rect", **dict(zip(("x", "y", "width", "height"), self._place(stage, device, part))), **style)
+
+        def draw_block(part: Sequence[tuple[int, int]], **style: str) -> None:
+            place = dict(zip(("x", "y", "width", "height"), self._place(stage, device, part)))
+            self.drawing.add("rect", **place, **style)
+
         whole = [(0, self.shape[d]) for d in self.axes]
         ranges = ", ".join(f"{a}:{b}" for a, b in box) or "the number"
         addend = f", addend {at.slot(i)} of {at.slots} ({at.reducer})" if at.partial else ""
@@ -109,9 +115,9 @@ class _Picture:
             for number, part in enumerate(product(*(list(pairwise(cut)) for cut in self.cuts))):
                 if not any(self._covers(f, part) for f in full):
                     continue
-                rect(part, class_="block", fill=COLORS[number % len(COLORS)])
+                draw_block(part, class_="block", fill=COLORS[number % len(COLORS)])
                 if at.partial:
-                    rect(part, fill=f"url(#{self.id}-{at.slot(i) % 4})")
+                    draw_block(part, fill=f"url(#{self.id}-{at.slot(i) % 4})")
                 x, y, w, h = self._place(stage, device, part)
                 if w > 9 and h > 11:
                     self.label("in", x + w / 2, y + h / 2 + 4, _letter(number))
@@ -123,7 +129,7 @@ class _Picture:
                 zero = ZEROS[at.reducer]
                 if w > 7 * len(zero):
                     self.label("soft", x + w / 2, y + h / 2 + 4, zero)
-            rect(whole, class_="outline")
+            draw_block(whole, class_="outline")
             hidden = [f"axis {d}: {a}:{b}" for d, (a, b) in enumerate(box)
                       if d not in self.axes and (a, b) != (0, self.shape[d])]
             if hidden:
@@ -150,7 +156,10 @@ class _Picture:
     def hop(self, number: int, hop) -> None:
         """Draw an arrow with its bytes for each message, and dotted lines for devices in both columns."""
         a, b = self.x(number) + WIDTH + 6, self.x(number + 1) - 6
-        middle = lambda d: self.y(d) + HEIGHT / 2
+
+        def middle(device: int) -> float:
+            return self.y(device) + HEIGHT / 2
+
         self.label("head", (a + b) / 2, TOP - 30, hop.name)
         self.label("soft", (a + b) / 2, TOP - 14, _bytes(hop.bytes))
         for d in sorted(set(hop.src.devices) & set(hop.dst.devices)):
@@ -159,9 +168,7 @@ class _Picture:
         most = max((n for _, _, n in messages), default=1)
         for i, (p, q, n) in enumerate(messages):
             y, z = middle(p) + _spread(i, len(messages)), middle(q) + _spread(i, len(messages))
-            length = math.hypot(b - a, z - y)
-            ux, uy = (b - a) / length, (z - y) / length
-            back = lambda along, aside: (b - along * ux + aside * uy, z - along * uy - aside * ux)     # noqa: B023
+            back = functools.partial(_step_back, (a, y), (b, z))
             with self.drawing.group(f"device {p} sends {_bytes(n)} to device {q}"):
                 self.drawing.path(("M", (a, y)), ("L", back(6, 0)), class_="arrow",
                                   stroke_width=0.8 + 1.7 * n / most)
@@ -203,6 +210,16 @@ class _Picture:
 
 def _letter(n: int) -> str:
     return chr(ord("a") + n) if n < 26 else str(n)
+
+
+def _step_back(start: tuple[float, float], end: tuple[float, float], along: float,
+               aside: float) -> tuple[float, float]:
+    """Return a point `along` before the end of an arrow, and `aside` from the arrow."""
+    a, y = start
+    b, z = end
+    length = math.hypot(b - a, z - y)
+    ux, uy = (b - a) / length, (z - y) / length
+    return b - along * ux + aside * uy, z - along * uy - aside * ux
 
 
 def _spread(i: int, k: int) -> float:

@@ -76,10 +76,10 @@ def refusal(question, candidates, name: str, line: str) -> JobBuildAndInferError
 
 def _hints_error(question, candidates, name: str, line: str) -> JobBuildAndInferError:
     """Return the error for hints that no signature meets, with the legal signatures of each hint."""
-    op, specs, devices, hierarchy, hints = (getattr(question, f) for f in ("op", "specs", "devices",
-                                                                           "hierarchy", "hints"))
+    op, specs = question.op, question.specs
+    devices, hierarchy = question.devices, question.hierarchy
     names = names_of(op, len(specs))
-    wanted = [(n, h) for n, h in zip(names, hints) if h is not None]
+    wanted = [(n, h) for n, h in zip(names, question.hints) if h is not None]
     sizes = ", ".join(f"{n} {s.shape}" for n, s in zip(names, specs))
     asked = ", ".join(f"{n}={pretty(h)}" for n, h in wanted)
     possible = [c.signature for c in candidates if _possible(c) and not any(

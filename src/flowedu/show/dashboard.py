@@ -25,8 +25,13 @@ def chart(title: str, lines: Mapping[str, Line]) -> Drawing:
     first, low = min(steps, default=0), min(values, default=0.0)
     wide, tall = max(steps, default=0) - first or 1, max(values, default=0.0) - low or 1.0
     floor, right = HEIGHT - 30, WIDTH - 20
-    x = lambda step: LEFT + (right - LEFT) * (step - first) / wide
-    y = lambda value: floor - (floor - TOP) * (value - low) / tall
+
+    def x(step: float) -> float:
+        return LEFT + (right - LEFT) * (step - first) / wide
+
+    def y(value: float) -> float:
+        return floor - (floor - TOP) * (value - low) / tall
+
     for share in (0, 0.5, 1):
         d.line((LEFT, y(low + share * tall)), (right, y(low + share * tall)), color="#d9e2ec")
         d.text(LEFT - 8, y(low + share * tall) + 4, f"{low + share * tall:.4g}", 11, "end")

@@ -3,7 +3,7 @@
 A diagram with more than BOXES boxes shows parts of the model instead (collapse.py), and a second file shows
 all boxes.
 
-    layout    puts each box in the layer after its deepest input, and orders a layer by the mean position of inputs
+    layout    puts each box in the layer after its deepest input, and orders a layer by mean input positions
     drawing   draws boxes and lines; hovering over a box shows its name, its values, and the user's line
 """
 from __future__ import annotations
@@ -104,7 +104,10 @@ def drawing(title: str, all_boxes: Sequence[Box], beside: tuple[str, str] = ("",
     width = 2 * MARGIN + columns * (WIDTH + GAP_X)
     d = Drawing(max(width, 2 * MARGIN + 10 * len(title)), 2 * MARGIN + 50 + len(layers) * (HEIGHT + GAP_Y),
                 title)
-    at = lambda b: (d.width / 2 + b.x * (WIDTH + GAP_X), MARGIN + 50 + b.layer * (HEIGHT + GAP_Y))
+
+    def at(b: Box) -> tuple[float, float]:
+        return d.width / 2 + b.x * (WIDTH + GAP_X), MARGIN + 50 + b.layer * (HEIGHT + GAP_Y)
+
     d.text(MARGIN, MARGIN + 4, title, 14, "start")
     if beside[0]:
         with d.group(href=beside[0]):
@@ -128,8 +131,9 @@ def drawing(title: str, all_boxes: Sequence[Box], beside: tuple[str, str] = ("",
 def _edge(start: tuple[float, float], end: tuple[float, float],
           between: Sequence[Sequence[float]]) -> list[tuple]:
     """Return the path from a box to one in a later layer, through the gaps of the layers in between."""
-    (x0, y), (x1, last) = start, end
-    x, y = x0, y + HEIGHT
+    x0 = start[0]
+    x1, last = end
+    x, y = x0, start[1] + HEIGHT
     steps: list[tuple] = [("M", (x, y))]
     for gaps in [*between, None]:
         straight = x0 + (x1 - x0) * (y + GAP_Y - start[1]) / (last - start[1])

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,9 @@ def html_table(rows: Sequence[Sequence[str]], head: Sequence[str] = (), under: s
     """Return an HTML table. head: column titles. under: text below it. left: header cells per row."""
     from flowedu.show.svg import element
 
-    put = lambda cells, tag, more="": "".join(element(tag, c, style=CELL + more) for c in cells)
+    def put(cells: Iterable, tag: str, more: str = "") -> str:
+        return "".join(element(tag, c, style=CELL + more) for c in cells)
+
     lines = [f"<thead><tr>{put(head, 'th')}</tr></thead>"] if head else []
     lines += [f"<tr>{put(row[:left], 'th')}{put(row[left:], 'td', '; white-space: pre')}</tr>"
               for row in rows]
@@ -91,7 +93,8 @@ def _text(thing: Any) -> str:
         from flowedu.show.plan import describe
         return describe(thing)
     for name in ("show", "describe"):                              # of jobs and of routes
-        if callable(method := getattr(type(thing), name, None)):
+        method = getattr(type(thing), name, None)
+        if callable(method):
             return method(thing)
     return str(thing)
 

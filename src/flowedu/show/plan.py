@@ -17,8 +17,9 @@ from flowedu.fast.ops.matmul_update import matmul_update
 
 HEAD = ("step", "op", "result", "shape", "reads", "memory", "bytes", "live")
 CAPS = {"op": 20, "result": 22, "reads": 32}          # maximum column widths; longer text is cut
-LEGEND = """%n: the result of step n, which has no name of its own.  @n: offset in the arena; with * the result took
-the memory of an input that nobody reads later.  live: how much of the arena holds what is needed now or later."""
+LEGEND = ("%n: the result of step n, which has no name of its own.  @n: offset in the arena; with * the "
+          "result took\nthe memory of an input that nobody reads later.  live: how much of the arena holds "
+          "what is needed now or later.")
 
 
 @dataclass

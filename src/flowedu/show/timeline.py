@@ -1,8 +1,8 @@
 """Timeline of the calls of a step: `graph.timeline(x)` of an nn.Graph, `job.timeline(x)` of a job.
 
     t = graph.timeline(x, y)
-    t.save("step.json")      for chrome://tracing or ui.perfetto.dev: kernels on their threads, the arena's bytes below
-    t.save("step.svg")       a diagram: one box per call, as wide as its time and as high as its number of threads
+    t.save("step.json")    for chrome://tracing or ui.perfetto.dev: kernels by thread, and the arena's bytes
+    t.save("step.svg")     a diagram: one box per call, its width is the time, its height the threads
 
 Every call is timed separately (show/profile.py) and starts where the previous one ends, so a step has no
 gaps.
@@ -69,18 +69,18 @@ class Timeline:
         return device_name(self.place) if self.place else f"thread {i}"
 
     def chrome(self) -> dict:
-        """Return a trace for chrome://tracing or Perfetto, with an event per call and thread, and live bytes."""
-        us = lambda seconds: round(1e6 * seconds, 3)
+        """Return a trace for chrome://tracing or Perfetto: an event per call and thread, and live bytes."""
         events = [_metadata("process_name", 0, self.name)]
         events += [_metadata("thread_name", i, self.lane(i)) for i in range(self.threads)]
         for c in self.calls:
             t = c.timing
             args = {"op": t.op, "shape": t.shape, "bytes": t.nbytes, "GB/s": round(_rate(t), 2),
                     "threads": c.threads}
-            event = {"name": t.name, "cat": t.part, "ph": "X", "ts": us(c.start), "dur": us(t.seconds),
-                     "pid": 0}
+            event = {"name": t.name, "cat": t.part, "ph": "X", "ts": _to_us(c.start),
+                     "dur": _to_us(t.seconds), "pid": 0}
             events += [{**event, "tid": i, "args": args} for i in range(c.threads)]
-            events.append({"name": "arena", "ph": "C", "ts": us(c.start), "pid": 0, "args": {"live": c.live}})
+            events.append({"name": "arena", "ph": "C", "ts": _to_us(c.start), "pid": 0,
+                           "args": {"live": c.live}})
         return {"traceEvents": events, "displayTimeUnit": "ms"}
 
     def save(self, path: str | os.PathLike) -> Path:
@@ -95,7 +95,10 @@ class Timeline:
         """Return the diagram as SVG text. Neighbors of one part share a box if there are over BOXES calls."""
         lanes = self.threads * LANE
         d = Drawing(LEFT + WIDTH + 20, TOP + lanes + LIVE + 60, repr(self))
-        at = lambda seconds: LEFT + WIDTH * seconds / (self.seconds or 1.0)
+
+        def at(seconds: float) -> float:
+            return LEFT + WIDTH * seconds / (self.seconds or 1.0)
+
         d.text(12, 22, repr(self), 14, "start")
         for i, (part, color) in enumerate(COLORS.items()):
             d.box(LEFT + 100 * i, 34, 12, 12, "", color, rx=0)
@@ -118,6 +121,11 @@ class Timeline:
         d.text(LEFT, floor + 18, "0", 10)
         d.text(LEFT + WIDTH, floor + 18, f"{1e3 * self.seconds:.3f} ms", 10, "end")
         return d.svg()
+
+
+def _to_us(seconds: float) -> float:
+    """Return a time in microseconds, rounded to nanoseconds."""
+    return round(1e6 * seconds, 3)
 
 
 def _metadata(kind: str, thread: int, name: str) -> dict:
