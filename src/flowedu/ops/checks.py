@@ -64,7 +64,8 @@ def value_error(bits: int, at: str | None, low: float | None, high: float | None
 
 def _error(value: float, at: str | None, low: float | None, high: float | None,
            words: tuple) -> errors.FlowError:
-    problem, expected, fix, kind = words or ("within: a value is out of range", "", "", "ArgumentError")
+    words = words or ("within: a value is out of range", "", "", "ArgumentError")
+    problem, expected, fix, kind = words
     whole = value.is_integer() and abs(value) < 2 ** 53
     text = str(int(value)) if whole else f"{value:.7g}"
     if low is True:

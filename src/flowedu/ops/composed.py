@@ -136,7 +136,10 @@ def digamma(x: AnyTensor) -> AnyTensor:
     """
     if x.dtype in dt.HALVES:
         return cast(digamma(cast(x, dt.float32)), x.dtype)
-    number = lambda value: scalar(value, x.dtype)
+
+    def number(value: float) -> AnyTensor:
+        return scalar(value, x.dtype)
+
     mirrored = less(x, 0.5)
     up = where(mirrored, 1 - x, x)
     y = digamma_series(up + 8) - digamma_steps(minimum(up, number(1e18)))

@@ -111,7 +111,8 @@ def _windows(x: np.ndarray, kernel: Ints, strides: Ints, pads: Ints, dilations: 
 
 
 def _ref(x: np.ndarray, w: np.ndarray, strides: Ints, pads: Ints, dilations: Ints, groups: int) -> np.ndarray:
-    n, (o, c, k, m) = x.shape[0], w.shape
+    n = x.shape[0]
+    o, c, k, m = w.shape
     v = _windows(x, (k, m), strides, pads, dilations)
     v = v.reshape(n, groups, c, *v.shape[2:])
     return np.einsum("ngcxykl,gockl->ngoxy", v, w.reshape(groups, o // groups, c, k,
@@ -155,7 +156,8 @@ def _check_input_grad(dy: Spec, w: Spec, hw: Shape, strides: Ints, pads: Ints, d
 
 def _ref_input_grad(dy: np.ndarray, w: np.ndarray, hw: Shape, strides: Ints, pads: Ints, dilations: Ints,
                     groups: int) -> np.ndarray:
-    n, (o, c, kh, kw), (oh, ow) = dy.shape[0], w.shape, dy.shape[2:]
+    n, _, oh, ow = dy.shape
+    o, c, kh, kw = w.shape
     dy, w = dy.reshape(n, groups, o // groups, oh, ow), w.reshape(groups, o // groups, c, kh, kw)
     dx = np.zeros((n, groups * c, hw[0] + pads[0] + pads[1], hw[1] + pads[2] + pads[3]), dy.dtype)
     for i in range(kh):

@@ -134,8 +134,12 @@ class HostOp(Op):
         if self.state is not None:
             names["state"] = (thread_state.states or _eager).of(self, attrs)
         out = self.ask(self.host, names)
-        wrap = lambda y: from_numpy(np.asarray(y, order="C")) if isinstance(y, np.ndarray) else y
-        return tuple(map(wrap, out)) if isinstance(out, tuple) else wrap(out)
+        return tuple(map(_wrap, out)) if isinstance(out, tuple) else _wrap(out)
+
+
+def _wrap(y: Any) -> Any:
+    """Return an array as a tensor, and other values as they are."""
+    return from_numpy(np.asarray(y, order="C")) if isinstance(y, np.ndarray) else y
 
 
 def anew(host: Callable) -> Callable:

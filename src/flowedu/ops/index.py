@@ -17,7 +17,7 @@ register("index")
 
 
 def _terms(rank: int, indices: int, axis: int) -> tuple[str, str, str]:
-    """Letters of (params, indices, y): in y, params' indexed axis V is replaced by all axes of the indices."""
+    """Return letters of (params, indices, y). In y, the axes of `indices` replace params' indexed axis V."""
     letters = axes.same(rank + indices)
     before, chosen, behind = letters[:axis], letters[rank:], letters[axis + 1:rank]
     return f"{before}V{behind}", chosen, before + chosen + behind

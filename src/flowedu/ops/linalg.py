@@ -54,7 +54,8 @@ def _inverse_ref(x: np.ndarray) -> np.ndarray:
         rank = f", rank {int(np.min(np.linalg.matrix_rank(finite)))}" if len(finite) else ""
         raise LinAlgError("inverse: the matrix is singular", expected="a matrix with an inverse",
                           got=f"shape {x.shape}{rank}",
-                          fix="solve a least-squares problem instead, or add a small multiple of flow.eye(n)") from None
+                          fix="solve a least-squares problem instead, or add a small multiple of "
+                              "flow.eye(n)") from None
 
 
 inverse = define(

@@ -20,7 +20,7 @@ from flowedu.ops.types import AnyTensor
 
 
 def _lu_ref(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """All matrices of the batch at once: column by column, with the largest number that is left as the pivot."""
+    """Factorize all matrices of the batch at once, column by column, with the largest number as pivot."""
     *batch, m, n = x.shape
     count = int(np.prod(batch))
     a, order, which = x.reshape(count, m, n).copy(), np.tile(np.arange(m), (count, 1)), np.arange(count)

@@ -142,7 +142,8 @@ max_pool2d_grad = define(
 
 
 def _ref_gather(ddx: np.ndarray, index: np.ndarray) -> np.ndarray:
-    (n, c, h, w), (oh, ow) = ddx.shape, index.shape[2:]
+    n, c, h, w = ddx.shape
+    oh, ow = index.shape[2:]
     return np.take_along_axis(ddx.reshape(n, c, h * w), index.reshape(n, c, oh * ow), 2).reshape(index.shape)
 
 

@@ -118,7 +118,8 @@ def _walk(steps: int, reverse: bool) -> list[int]:
 
 def _ref_lstm(given: np.ndarray, w: np.ndarray, b: np.ndarray, lengths: np.ndarray, h0: np.ndarray,
               c0: np.ndarray, reverse: bool) -> tuple[np.ndarray, ...]:
-    (steps, rows, _), size = given.shape, w.shape[1]
+    steps, rows, _ = given.shape
+    size = w.shape[1]
     h, c, y = h0, c0, np.zeros((steps, rows, size), given.dtype)
     cells, gates = np.zeros((steps + 1, rows, size), given.dtype), np.zeros_like(given)
     cells[steps if reverse else 0] = c0
@@ -138,7 +139,8 @@ def _ref_lstm_grad(dy: np.ndarray, w: np.ndarray, lengths: np.ndarray, dh_n: np.
                    cells: np.ndarray, gates: np.ndarray, reverse: bool) -> tuple[np.ndarray, ...]:
     dh, dc, dgiven = dh_n, dc_n, np.zeros_like(gates)
     for t in _walk(len(dy), not reverse):
-        there, (i, f, g, o) = (lengths > t)[:, None], np.split(gates[t], 4, -1)
+        there = (lengths > t)[:, None]
+        i, f, g, o = np.split(gates[t], 4, -1)
         before, behind = (cells[t + 1], cells[t]) if reverse else (cells[t], cells[t + 1])
         d, cell = dh + dy[t], np.tanh(behind)
         c = dc + d * o * (1 - cell * cell)
@@ -150,12 +152,14 @@ def _ref_lstm_grad(dy: np.ndarray, w: np.ndarray, lengths: np.ndarray, dh_n: np.
 
 def _ref_gru(given: np.ndarray, w: np.ndarray, b: np.ndarray, lengths: np.ndarray, h0: np.ndarray,
              reverse: bool) -> tuple[np.ndarray, ...]:
-    (steps, rows, _), size = given.shape, w.shape[1]
-    h, y, gates = (h0, np.zeros((steps, rows, size), given.dtype), np.zeros((steps, rows, 4 * size),
-                                                                            given.dtype))
+    steps, rows, _ = given.shape
+    size = w.shape[1]
+    h, y = h0, np.zeros((steps, rows, size), given.dtype)
+    gates = np.zeros((steps, rows, 4 * size), given.dtype)
     for t in _walk(steps, reverse):
-        there, (gr, gz, gn), (hr, hz, p) = (lengths > t)[:, None], np.split(given[t], 3,
-                                                                            -1), np.split(h @ w.T + b, 3, -1)
+        there = (lengths > t)[:, None]
+        gr, gz, gn = np.split(given[t], 3, -1)
+        hr, hz, p = np.split(h @ w.T + b, 3, -1)
         r, z = _sigmoid(gr + hr), _sigmoid(gz + hz)
         n = np.tanh(gn + r * p)
         h = np.where(there, n + z * (h - n), h)
@@ -168,7 +172,8 @@ def _ref_gru_grad(dy: np.ndarray, w: np.ndarray, lengths: np.ndarray, dh_n: np.n
     steps, dh = len(dy), dh_n
     dgiven, dmixed = (np.zeros((*dy.shape[:2], len(w)), dy.dtype) for _ in range(2))
     for t in _walk(steps, not reverse):
-        there, (r, z, n, p) = (lengths > t)[:, None], np.split(gates[t], 4, -1)
+        there = (lengths > t)[:, None]
+        r, z, n, p = np.split(gates[t], 4, -1)
         earlier = t + 1 if reverse else t - 1
         h = y[earlier] if 0 <= earlier < steps else h0
         d = dh + dy[t]
@@ -304,13 +309,17 @@ def _forward_shapes(n: int) -> Callable[..., list[Shape]]:
     return lambda t, rows, h: [(t, rows, n * h), (n * h, h), (n * h,), (rows,), (rows, h)]
 
 
+def _shape_of_states(given: Spec, h0: Spec) -> Shape:
+    return (*given.shape[:2], h0.shape[1])
+
+
 _LENGTHS = {"lengths": "index:5"}
-_STATES = lambda given, h0: (*given.shape[:2], h0.shape[1])
+
 
 lstm = define(
     "lstm(given, w, b, lengths, h0, c0, *, reverse=False) -> (y, h_n, c_n, cells, gates)",
     Meaning("TnG,GH,G,n,nH,nH->TnH,nH,nH,UnH,TnG", _ref_lstm, check=_check_lstm, shape=lambda given, h0: (
-        _STATES(given, h0), h0.shape, h0.shape, (given.shape[0] + 1, *h0.shape), given.shape)),
+        _shape_of_states(given, h0), h0.shape, h0.shape, (given.shape[0] + 1, *h0.shape), given.shape)),
     Kernel("lstm", pack=_pack),
     Laws(_examples(lambda *sizes: [*_forward_shapes(4)(*sizes), sizes[1:]]), domain=_LENGTHS),
     grad=_lstm_backward, doc="All steps of an LSTM layer in one direction.")
@@ -326,7 +335,7 @@ lstm_grad = define(
 gru = define(
     "gru(given, w, b, lengths, h0, *, reverse=False) -> (y, h_n, gates)",
     Meaning("TnG,GH,G,n,nH->TnH,nH,TnF", _ref_gru, check=_check_forward("gru", 3), shape=lambda given, h0: (
-        _STATES(given, h0), h0.shape, (*given.shape[:2], 4 * h0.shape[1]))),
+        _shape_of_states(given, h0), h0.shape, (*given.shape[:2], 4 * h0.shape[1]))),
     Kernel("gru", pack=_pack), Laws(_examples(_forward_shapes(3)), domain=_LENGTHS), grad=_gru_backward,
     doc="All steps of a GRU layer in one direction.")
 gru_grad = define(

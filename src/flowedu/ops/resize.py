@@ -67,14 +67,18 @@ def _check(name: str, shape: Shape, hw: Shape, size: Shape, scale: tuple[float, 
 
 
 def _pack(hw: Shape, size: Shape, scale: tuple[float, float], mode: str, align_corners: bool) -> Packed:
-    (row1, row2, down), (col1, col2, right) = _axes(hw, size, scale, mode, align_corners)
+    vertical, horizontal = _axes(hw, size, scale, mode, align_corners)
+    row1, row2, down = vertical
+    col1, col2, right = horizontal
     return (int(mode != "nearest"), *row1.tolist(), *row2.tolist(), *col1.tolist(), *col2.tolist()), \
         (*down.tolist(), *right.tolist())
 
 
 def _ref(x: np.ndarray, size: Shape, scale: tuple[float, float], mode: str,
          align_corners: bool) -> np.ndarray:
-    (row1, row2, down), (col1, col2, right) = _axes(x.shape[2:], size, scale, mode, align_corners)
+    vertical, horizontal = _axes(x.shape[2:], size, scale, mode, align_corners)
+    row1, row2, down = vertical
+    col1, col2, right = horizontal
     if mode == "nearest":
         return x[:, :, row1[:, None], col1]
     down, right = down.astype(x.dtype)[:, None], right.astype(x.dtype)
@@ -107,7 +111,9 @@ def _check_grad(dy: Spec, hw: Shape, scale: tuple[float, float], mode: str) -> N
 
 def _ref_grad(dy: np.ndarray, hw: Shape, scale: tuple[float, float], mode: str,
               align_corners: bool) -> np.ndarray:
-    (row1, row2, down), (col1, col2, right) = _axes(hw, dy.shape[2:], scale, mode, align_corners)
+    vertical, horizontal = _axes(hw, dy.shape[2:], scale, mode, align_corners)
+    row1, row2, down = vertical
+    col1, col2, right = horizontal
     down, right = down.astype(dy.dtype)[:, None], right.astype(dy.dtype)
     columns = np.zeros((*dy.shape[:3], hw[1]), dy.dtype)
     place: Any                        # NumPy's types for `at` lack indices with slices

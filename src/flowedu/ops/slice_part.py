@@ -47,9 +47,11 @@ def spread(x: Spec, start: Ints, stop: Ints, step: Ints, first: Ints | None = No
     first = (0,) * x.ndim if first is None else first
 
     def entry(axis: int) -> tuple[tuple[str, ...], LocalCall]:
-        moved = lambda at, _: {"start": start, "stop": stop, "step": step, "first": tuple(
-            f + at * (i == axis) for i, f in enumerate(first))}
-        return (f"S{axis}", "P"), (slice_part, moved)
+        def localize(at: int, _: int) -> dict[str, Ints]:
+            moved = tuple(f + at * (i == axis) for i, f in enumerate(first))
+            return {"start": start, "stop": stop, "step": step, "first": moved}
+
+        return (f"S{axis}", "P"), (slice_part, localize)
     keep = _uncut_axes(x, start, stop, step, first)
     return dict(entry(i) for i in range(x.ndim) if i not in keep)
 

@@ -100,8 +100,8 @@ def gradient_equation(sbp: str, ins: Sequence[str], outs: Sequence[str], arrays:
     left, right = axes.parse(sbp, len(ins))
     term = {**dict(zip(outs, right)), **{f"d{n}": t for n, t in zip(outs, right)}, **dict(zip(ins, left))}
     summed = [term[a] for a in arrays if a in outs and a not in ins]
-    fixed = {c for t in left for c in t if not any(c in term[a] for a in arrays)
-             or any(c not in t for t in summed)}
+    kept = {c for a in arrays for c in term[a]}
+    fixed = {c for c in "".join(left) if c not in kept or any(c not in t for t in summed)}
     return (",".join(term[a] for a in arrays) + "->" + ",".join(left)).translate({ord(c): c.upper()
                                                                                   for c in fixed})
 

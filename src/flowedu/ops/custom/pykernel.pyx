@@ -34,8 +34,9 @@ cdef extern from "numpy/arrayobject.h":
     object PyArray_New(PyTypeObject *, int, cnp.npy_intp *, int, cnp.npy_intp *, void *, int, int, PyObject *)
     PyTypeObject PyArray_Type
 
-cdef int *NUMPY_CODE = [cnp.NPY_FLOAT32, cnp.NPY_FLOAT64, cnp.NPY_INT32, cnp.NPY_INT64, cnp.NPY_INT8, cnp.NPY_UINT8,
-                        cnp.NPY_BOOL, cnp.NPY_FLOAT16, cnp.NPY_UINT16, cnp.NPY_INT16]          # bfloat16: its bits
+# bfloat16 is passed as its bits, NPY_UINT16.
+cdef int *NUMPY_CODE = [cnp.NPY_FLOAT32, cnp.NPY_FLOAT64, cnp.NPY_INT32, cnp.NPY_INT64, cnp.NPY_INT8,
+                        cnp.NPY_UINT8, cnp.NPY_BOOL, cnp.NPY_FLOAT16, cnp.NPY_UINT16, cnp.NPY_INT16]
 
 
 cdef cnp.ndarray over(fe_view *v, object owner, bint writable):
@@ -142,8 +143,9 @@ cdef class PyCall:
                              fix="return NumPy arrays" if not hasattr(y, "numpy") else "return y.numpy()")
         got = f"{y.dtype.name}{list(y.shape)}"
         if y.dtype != dtype.numpy:
-            raise DTypeError(f"{self.role} returned another dtype for {self.outputs[i]}", expected=expected, got=got,
-                             fix=f"return y.astype(np.{dtype.numpy.name}), or say in infer= that the output is {y.dtype.name}")
+            raise DTypeError(f"{self.role} returned another dtype for {self.outputs[i]}", expected=expected,
+                             got=got, fix=f"return y.astype(np.{dtype.numpy.name}), or say in infer= that "
+                                          f"the output is {y.dtype.name}")
         if y.shape != shape:
             raise ShapeError(f"{self.role} returned another shape for {self.outputs[i]}", expected=expected,
                              got=got, fix="reshape it, or say in infer= what shape the output has")
@@ -170,8 +172,10 @@ cdef class PyCall:
             # Not only in our list.
             if PyList_GET_ITEM(<PyObject *>arrays, i).ob_refcnt > 1 and still_held(arrays, i):
                 name = self.inputs[0 if self.variadic else i]
-                raise KernelError(f"{self.role} kept its input {name}", got="a reference that outlives the call",
-                                  expected="inputs that are used during the call only: their memory is used again",
+                raise KernelError(f"{self.role} kept its input {name}",
+                                  expected="inputs that are used during the call only: their memory is used "
+                                           "again",
+                                  got="a reference that outlives the call",
                                   fix=f"keep a copy: {name}.copy()")
         return 0
 
