@@ -37,7 +37,8 @@ cdef extern from *:
     }
 
     static int fe_unusual(PyObject *o) {             /* a subclass, __del__, or weak references */
-        return Py_TYPE(o) != fe_type || fe_type->tp_finalize || *(PyObject **)((char *)o + fe_type->tp_weaklistoffset);
+        return Py_TYPE(o) != fe_type || fe_type->tp_finalize
+            || *(PyObject **)((char *)o + fe_type->tp_weaklistoffset);
     }
 
     /* The slow path. Freeing may recurse into other tensors, so Python's trashcan limits the depth. */

@@ -94,10 +94,9 @@ def _example(hw: Shape, c: int, e: int, **first: Shape) -> dict[str, Any]:
     x is added, because the result would otherwise be linear in gamma3 and beta3. No element is clipped,
     because a difference quotient across a limit is not the derivative.
     """
-    norm = lambda k: [(k,)] * 4
     window = (3, 3) if first else (1, 1)
-    return dict(shapes=[(2, *hw, c), (e, c, *window), *norm(e), (e, 1, 3, 3), *norm(e), (c, e, 1, 1),
-                        *norm(c)],
+    return dict(shapes=[(2, *hw, c), (e, c, *window), *[(e,)] * 4, (e, 1, 3, 3), *[(e,)] * 4, (c, e, 1, 1),
+                        *[(c,)] * 4],
                 pads=(1, 1, 1, 1), epsilon=1e-3, low=-1e4, high=1e4, last_low=-1e6, last_high=1e6,
                 residual=True, **first)
 

@@ -115,7 +115,10 @@ class Group:
     def formula(self) -> Formula:
         """Return the formula with slots renumbered without gaps: operands, then the others."""
         n = len(self.operands)
-        new = lambda s: s if s < MAX_OPERANDS else s - MAX_OPERANDS + n
+
+        def new(s: int) -> int:
+            return s if s < MAX_OPERANDS else s - MAX_OPERANDS + n
+
         return Formula(n, [(name, new(o), tuple(map(new, ops))) for name, o, ops in self.instrs],
                        [new(self.out)],
                        {new(s): v for s, v in self.consts.items()},

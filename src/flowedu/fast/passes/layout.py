@@ -167,7 +167,8 @@ def gain(node: Node) -> float:
     """Return the nanoseconds that a call saves in NHWC."""
     if node.op not in CONVOLUTIONS:
         return 0.0
-    attrs, (a, b), out = attributes(node), node.inputs, node.outputs[0]
+    attrs, out = attributes(node), node.outputs[0]
+    a, b = node.inputs
     x, w, y = {conv2d: (a, b, out), conv2d_input_grad: (out, b, a), conv2d_weight_grad: (b, out, a)}[node.op]
     if attrs["groups"] > 1 and w.shape[1] == 1 and w.shape[0] == attrs["groups"]:
         return DEPTHWISE * prod(x.shape) + PLANE * prod(x.shape[:2])

@@ -45,8 +45,7 @@ def norm_clip(graph: Graph) -> str:
         table.update({act.outputs[0]: new.outputs[0], node.outputs[1]: new.outputs[1],
                       node.outputs[2]: new.outputs[2]})
         for mask, grad in back:
-            _, x, gamma, mean, var = grad.inputs
-            inputs = (mask.inputs[0], x, gamma, node.inputs[2], mean, var)
+            inputs = (mask.inputs[0], *grad.inputs[1:3], node.inputs[2], *grad.inputs[3:])
             new_nodes[grad] = rebuilt(batch_norm_clip_grad, inputs, attributes(new), grad)
             table.update(zip(grad.outputs, new_nodes[grad].outputs))
             gone.add(mask)
