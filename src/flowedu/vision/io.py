@@ -25,7 +25,11 @@ class ImageReadMode(Enum):
         value: 0 to 4, the index in this list.
     """
 
-    UNCHANGED, GRAY, GRAY_ALPHA, RGB, RGB_ALPHA = range(5)
+    UNCHANGED = 0
+    GRAY = 1
+    GRAY_ALPHA = 2
+    RGB = 3
+    RGB_ALPHA = 4
 
 
 _MODES = dict(zip((*ImageReadMode,)[1:], ("L", "LA", "RGB", "RGBA")))

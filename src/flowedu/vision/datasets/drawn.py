@@ -48,7 +48,10 @@ def _shapes(x, y, r, phase):
     """
     far, box = np.hypot(x, y), np.maximum(np.abs(x), np.abs(y))
     thin = np.minimum(np.abs(x), np.abs(y)) < 0.3
-    wave = lambda t: np.sin((t * r + phase) * 1.3) > 0
+
+    def wave(t):
+        return np.sin((t * r + phase) * 1.3) > 0
+
     return {
         "disc": far < 1, "ring": (far < 1) & (far > 0.6), "square": box < 0.85,
         "frame": (box < 0.9) & (box > 0.55),

@@ -132,7 +132,8 @@ class _Machine:
                 raise ValueError("an array whose bytes are the other way round")
             return
         array = self.top(_Array)
-        _, shape, dtype, columns_first, data = state
+        shape, dtype = state[1:3]
+        columns_first, data = state[3:]
         if (type(dtype) is not _DType or not all(type(n) is int and n >= 0 for n in shape)
             or type(data) is not bytes):
             raise ValueError("an array without a shape, a type or data")

@@ -1,4 +1,4 @@
-"""AlexNet (Krizhevsky, 2014, the variant on one device) and LeNet-5 (LeCun, 1998, with ReLU and max pools)."""
+"""AlexNet (Krizhevsky, 2014, for one device) and LeNet-5 (LeCun, 1998, with ReLU and max pools)."""
 from __future__ import annotations
 
 from flowedu import nn
@@ -16,7 +16,8 @@ class AlexNet(nn.Module):
 
     def __init__(self, num_classes: int = 1000, dropout: float = 0.5, width_mult: float = 1.0):
         super().__init__()
-        a, b, c, d, hidden = (round(n * width_mult) for n in (64, 192, 384, 256, 4096))
+        a, b, c = (round(n * width_mult) for n in (64, 192, 384))
+        d, hidden = round(256 * width_mult), round(4096 * width_mult)
         self.features = nn.Sequential(
             nn.Conv2d(3, a, kernel_size=11, stride=4, padding=2), nn.ReLU(inplace=True),
             nn.MaxPool2d(kernel_size=3, stride=2),

@@ -47,13 +47,17 @@ def box_convert(boxes: Tensor, in_fmt: str, out_fmt: str) -> Tensor:
         return boxes.clone()
     a, b, c, d = boxes.unbind(1)
     if in_fmt == "xywh":
-        a, b, c, d = a, b, a + c, b + d
+        c, d = a + c, b + d
     elif in_fmt == "cxcywh":
-        a, b, c, d = a - 0.5 * c, b - 0.5 * d, a + 0.5 * c, b + 0.5 * d
+        corner = a - 0.5 * c, b - 0.5 * d
+        c, d = a + 0.5 * c, b + 0.5 * d
+        a, b = corner
     if out_fmt == "xywh":
-        a, b, c, d = a, b, c - a, d - b
+        c, d = c - a, d - b
     elif out_fmt == "cxcywh":
-        a, b, c, d = (a + c) / 2, (b + d) / 2, c - a, d - b
+        center = (a + c) / 2, (b + d) / 2
+        c, d = c - a, d - b
+        a, b = center
     return flow.stack((a, b, c, d), 1)
 
 

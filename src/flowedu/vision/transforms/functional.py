@@ -120,7 +120,10 @@ def convert_image_dtype(image: Tensor, dtype: dt.dtype = dt.float32) -> Tensor:
     before, after = image.dtype.is_floating_point, dtype.is_floating_point
     if image.dtype is dtype or before and after:
         return image.to(dtype)
-    top = lambda d: float(np.iinfo(d.numpy).max)
+
+    def top(d: dt.dtype) -> float:
+        return float(np.iinfo(d.numpy).max)
+
     if after:
         return image.to(dtype) / top(image.dtype)
     if before:                  # 1.0 is the maximum; each integer has an equal part of 0 to 1
@@ -282,7 +285,8 @@ def pad(img, padding: int | Sequence[int], fill=0, padding_mode: str = "constant
     if padding_mode not in PAD_MODES:
         raise ArgumentError("pad: unknown padding_mode", expected=", ".join(PAD_MODES),
                             got=repr(padding_mode))
-    left, top, right, bottom = sides * (4 // len(sides)) if len(sides) < 4 else sides
+    sides *= 4 // len(sides)
+    left, top, right, bottom = sides
     channels, h, w = kind.dimensions(img)
     if isinstance(fill, (tuple, list)) and len(fill) not in (1, channels):
         raise ArgumentError("pad: fill does not fit", expected=f"a number, or {channels} of them",
@@ -399,9 +403,8 @@ def gaussian_blur(img, kernel_size: int | Sequence[int], sigma: float | Sequence
         sigma: standard deviation, or a pair for (x, y); default: 0.15 * kernel_size + 0.35.
     """
     _kind("gaussian_blur", img)
-    both = lambda v: tuple(v) * (2 // len(v)) if isinstance(v, (tuple, list)) and len(v) in (1, 2) else (v, v)
-    kernel = both(kernel_size)
-    sigmas = tuple(0.15 * k + 0.35 for k in kernel) if sigma is None else both(sigma)
+    kernel = _make_pair(kernel_size)
+    sigmas = tuple(0.15 * k + 0.35 for k in kernel) if sigma is None else _make_pair(sigma)
     if not all(isinstance(k, int) and k > 0 and k % 2 for k in kernel) or not all(s > 0 for s in sigmas):
         raise ArgumentError("gaussian_blur: kernel_size or sigma does not fit",
                             expected="odd numbers; sigma above 0",
@@ -413,6 +416,13 @@ def gaussian_blur(img, kernel_size: int | Sequence[int], sigma: float | Sequence
     y = blur.blurred(x, kernel, sigmas).numpy()
     y = y.transpose(1, 2, 0) if array_.ndim == 3 else y[0]
     return to_pil_image(np.ascontiguousarray(y), img.mode) if is_pil(img) else y
+
+
+def _make_pair(value) -> tuple:
+    """Return a number, or a sequence of one or two numbers, as a pair."""
+    if isinstance(value, (tuple, list)) and len(value) in (1, 2):
+        return tuple(value) * (2 // len(value))
+    return value, value
 
 
 def normalize(tensor, mean: Sequence[float], std: Sequence[float], inplace: bool = False):
