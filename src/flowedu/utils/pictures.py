@@ -29,7 +29,9 @@ def _plain_jpeg(data: bytes) -> tuple[str, tuple[int, int]] | None:
     if not data.startswith(b"\xff\xd8"):
         return None
     while at + 9 < len(data) and data[at] == 0xFF and data[at + 1] in _PLAIN:
-        kind, length, bits, height, width, channels = _SEGMENT.unpack_from(data, at + 1)
+        segment = _SEGMENT.unpack_from(data, at + 1)
+        kind, length, bits = segment[:3]
+        height, width, channels = segment[3:]
         if kind == 0xDA:                                        # start of scan
             return header
         if kind == 0xC0:                                        # start of frame

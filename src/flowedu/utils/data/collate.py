@@ -76,8 +76,14 @@ def default_convert(data: Any) -> Any:
     Args:
         data: item, or a nested container of items.
     """
-    number = lambda x: isinstance(x, (np.ndarray, np.generic)) and x.dtype.kind not in "SUO"
-    return _map_leaves(data, lambda x: from_numpy(_to_shareable(x)) if number(x) else x)
+    return _map_leaves(data, _convert_numbers)
+
+
+def _convert_numbers(x: Any) -> Any:
+    """Return an array of numbers as a tensor, and other values as they are."""
+    if isinstance(x, (np.ndarray, np.generic)) and x.dtype.kind not in "SUO":
+        return from_numpy(_to_shareable(x))
+    return x
 
 
 def pinned(batch: Any) -> Any:
