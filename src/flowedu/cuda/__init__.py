@@ -302,6 +302,11 @@ def _count_gpus() -> int:
     return started()
 
 
+def _import_part(name: str) -> Any:
+    """Return a module of this folder, for callers that may not import it when they are loaded."""
+    return import_module(f"flowedu.cuda.{name}")
+
+
 _device.gpus = _count_gpus
 _device.current = current_device
-_device.part = lambda name: import_module(f"flowedu.cuda.{name}")
+_device.part = _import_part

@@ -104,7 +104,8 @@ def _make_step(a: Queued, b: Queued, remainders: list[int]) -> tuple | None:
                 return None
             matches.append((i, *place))
         return a.start, (), None, list(a.arguments), matches, ()
-    (grid, block, one, shared), other = a.arguments, b.arguments[2]
+    grid, block, one, shared = a.arguments
+    other = b.arguments[2]
     if (grid, block, shared) != (*b.arguments[:2], b.arguments[3]) or len(one) != len(other) or len(one) % 8:
         return None
     form, numbers = "=", []

@@ -4,7 +4,7 @@ A call has an Entry, which selects a kernel of the table. The kernel is launched
 the call returns without waiting for it.
 
     memory of the outputs    memory.py
-    the kernel               table.py, by the record's kernel name and dtype, with the ints and reals of the CPU's kernel
+    the kernel               table.py, by kernel name and dtype, with ints and reals as on the CPU
     copies                   carry(): to a device, from it, within it, and between devices
 
 Errors of a kernel are raised at the next synchronization, or at the op itself with FLOWEDU_CUDA_BLOCKING=1.

@@ -177,7 +177,8 @@ def _transposition(name: str) -> Callable:
 
 def _convolution(name: str) -> Callable:
     def launch(start, memory, x, w):
-        (n, c, height, width), (o, _, kh, kw) = x.shape, w.shape
+        n, c, height, width = x.shape
+        o, _, kh, kw = w.shape
         shape = n, o, height - kh + 1, width - kw + 1
         pixels = n * shape[2] * shape[3]
         y = memory.allocate(*shape)

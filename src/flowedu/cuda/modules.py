@@ -79,7 +79,7 @@ def once(f: Callable) -> Callable:
 
 
 def _format_character(argument: Any) -> str:
-    """Return the character of `struct` for a kernel argument: an index or a pointer, a double, or the bytes of a struct."""
+    """Return the `struct` character of a kernel argument: an integer or pointer, a double, or bytes."""
     if isinstance(argument, bytes):
         return f"{len(argument)}s"
     return "d" if isinstance(argument, float) else "q"

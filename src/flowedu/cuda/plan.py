@@ -68,8 +68,9 @@ def prepared(step: Step) -> Ready:
         try:
             entry.launched = Ready(entry)
         except FlowError as e:
-            raise e.with_texts(problem=f"{step.name}: {e.problem}", at=step.node.line if step.node is not None
-                               else "", fix="compute it outside the graph, or run the graph on the CPU") from None
+            line = step.node.line if step.node is not None else ""
+            raise e.with_texts(problem=f"{step.name}: {e.problem}", at=line,
+                               fix="compute it outside the graph, or run the graph on the CPU") from None
     return entry.launched
 
 

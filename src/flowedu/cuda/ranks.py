@@ -1,4 +1,6 @@
-"""Global tensors on GPUs: the GPU of each rank, and boxing between them. core/sbp calls it (extension "GPUs of ranks").
+"""Global tensors on GPUs: the GPU of each rank, and boxing between them.
+
+core/sbp calls this module (extension "GPUs of ranks").
 
 If all ranks are in one process, rank r has cuda:r. If a rank is a process of its own, it has the GPU of its
 index on its machine; if there are fewer GPUs, ranks share them. A hop cuts out each piece on its device and

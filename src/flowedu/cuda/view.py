@@ -13,7 +13,10 @@ _RAW = struct.Struct(f"=Qii{MAX_DIM}q{MAX_DIM}q")
 
 
 class View:
-    """Address of element [0, 0, ...], dtype, shape, and strides in elements (0: broadcast; default: row-major)."""
+    """Address of element [0, 0, ...], dtype, shape, and strides.
+
+    Strides count elements. 0 stands for a broadcast axis. The default is row-major.
+    """
 
     __slots__ = ("dtype", "pointer", "shape", "strides")
 

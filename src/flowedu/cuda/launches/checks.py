@@ -8,9 +8,9 @@ from flowedu.ops.checks import check_number, pack_bounds
 
 def _pack(names: dict) -> tuple[tuple, tuple]:
     """Return the ints and reals of the CPU's kernel, with the number of the check first."""
-    low, high, nan, words = (names[n] for n in ("low", "high", "nan", "words"))
+    low, high, nan = names["low"], names["high"], names["nan"]
     ints, reals = pack_bounds(names.get("tested", names["x"]), low, high, nan)
-    return (check_number((low, high, nan, words)), *ints), reals
+    return (check_number((low, high, nan, names["words"])), *ints), reals
 
 
 @kernel("within", file="within.cu", types=(*NUMBERS, 4, 5, 6, 9), pack=_pack)

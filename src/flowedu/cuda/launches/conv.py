@@ -1,4 +1,4 @@
-"""Launches of convolution: of NCHW images, and of NHWC images (conv2d_last), which differ in their strides."""
+"""Launches of convolutions of NCHW images, and of NHWC images (conv2d_last), which differ in strides."""
 from __future__ import annotations
 
 import struct
@@ -40,10 +40,10 @@ def _read(call: Call, x: View, w: View, y: View) -> tuple[Sizes, bytes]:
     ints: stride h, w; pad top, bottom, left, right; dilation h, w; groups.
     """
     order = (0, 3, 1, 2) if call.name.startswith("conv2d_last") else (0, 1, 2, 3)
-    (n, c, h, width), (_, o, oh, ow) = [[v.shape[d] for d in order] for v in (x, y)]
+    images, outputs = [[v.shape[d] for d in order] for v in (x, y)]
+    c, o = images[1], outputs[1]
     a = call.ints
-    kh, kw = w.shape[2:]
-    s = Sizes(n, c, h, width, o, oh, ow, kh, kw, a[0], a[1], a[2], a[4], a[6], a[7], a[8], c // a[8],
+    s = Sizes(*images, *outputs[1:], *w.shape[2:], a[0], a[1], a[2], a[4], a[6], a[7], a[8], c // a[8],
               o // a[8])
     return s, struct.pack("=26q", *s, *[v.strides[d] for v in (x, y) for d in order])
 

@@ -1,4 +1,4 @@
-"""Launches of elementwise programs: four elements at a time if all operands are contiguous, else by strides."""
+"""Launches of elementwise programs: by four elements if all operands are contiguous, else by strides."""
 from __future__ import annotations
 
 import functools

@@ -24,7 +24,8 @@ def _processors() -> int:
 
 def _matrix(v: View, transposed: int) -> tuple[int, int, int, int]:
     """Return (rows, columns, stride of rows, stride of columns)."""
-    (rows, cols), (down, right) = v.shape[-2:], v.strides[-2:]
+    rows, cols = v.shape[-2:]
+    down, right = v.strides[-2:]
     return (cols, rows, right, down) if transposed else (rows, cols, down, right)
 
 
@@ -51,7 +52,8 @@ def matmul(call: Call) -> None:
     a, b, *_, y = call.args
     if y.size == 0:
         return
-    (rows, depth, *a_steps), (_, cols, *b_steps) = _matrix(a, call.ints[0]), _matrix(b, call.ints[1])
+    rows, depth, *a_steps = _matrix(a, call.ints[0])
+    _, cols, *b_steps = _matrix(b, call.ints[1])
     batches = math.prod(y.shape[:-2])
     if batches > 1 and not any(_batches(b, y)) and a_steps[0] * rows == a.strides[-3] and y.ndim == 3:
         rows, batches = rows * batches, 1                            # (n, m, k) x (k, n): one tall product
@@ -86,7 +88,8 @@ def matmul_update(call: Call) -> None:
     Arguments: a, b, lr, w. ints: [transpose_a, transpose_b]; reals: [scale].
     """
     a, b, lr, w = call.args
-    (rows, depth, *a_steps), (_, cols, *b_steps) = _matrix(a, call.ints[0]), _matrix(b, call.ints[1])
+    rows, depth, *a_steps = _matrix(a, call.ints[0])
+    _, cols, *b_steps = _matrix(b, call.ints[1])
     if w.size:
         call.run("matmul_update", rows, cols, depth, a.pointer, *a_steps, b.pointer, *b_steps, lr.pointer,
                  call.reals[0], w.pointer, blocks=blocks(tiles(rows, cols), 1))

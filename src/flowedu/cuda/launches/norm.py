@@ -29,7 +29,8 @@ def _by_channel(call: Call, name: str, channels: int, inner: int, *arguments) ->
 @kernel("batch_norm", "batch_norm_clip", file="batch_norm.cu")
 def batch_norm(call: Call) -> None:
     """x, gamma, beta -> y, mean, var."""
-    x, gamma, beta, y, mean, var = call.args
+    x, gamma, beta = call.args[:3]
+    y, mean, var = call.args[3:]
     channels, inner, raw = _norm(call, x)
     if channels:
         _by_channel(call, "moments", channels, inner, raw, x.pointer, mean.pointer, var.pointer)
@@ -47,11 +48,15 @@ def batch_norm_infer(call: Call) -> None:
 def batch_norm_grad(call: Call) -> None:
     """dy, x, gamma, beta (only with clipping), mean, var -> dx, dgamma, dbeta."""
     clip = call.name == "batch_norm_clip_grad"
-    dy, x, gamma, beta, mean, var, dx, dgamma, dbeta = (call.args if clip else (*call.args[:3], call.args[2],
-                                                                                *call.args[3:]))
+    x, gamma = call.args[1:3]
+    dx, dgamma, dbeta = call.args[-3:]
+    inputs = call.args[:-3]
+    if not clip:
+        # The kernel has a parameter for beta, which it reads only for clipping.
+        inputs = (*inputs[:3], gamma, *inputs[3:])
     channels, inner, raw = _norm(call, x)
     if channels:
-        arguments = (raw, int(clip), *[v.pointer for v in (dy, x, gamma, beta, mean, var)])
+        arguments = (raw, int(clip), *[v.pointer for v in inputs])
         _by_channel(call, "sums", channels, inner, *arguments, dgamma.pointer, dbeta.pointer, call.work)
         call.each("norm_grad", *arguments, call.work, dx.pointer, n=x.size)
 
@@ -72,7 +77,10 @@ def layer_norm(call: Call) -> None:
 @kernel("layer_norm_grad", file="layer_norm.cu")
 def layer_norm_grad(call: Call) -> None:
     """ints: [begin_norm_axis]. dy, x, gamma, mean, inv_std -> dx, dgamma, dbeta."""
-    dy, x, gamma, mean, inv_std, dx, dgamma, dbeta = [v.pointer for v in call.args]
+    pointers = [v.pointer for v in call.args]
+    dy, x, gamma = pointers[:3]
+    mean, inv_std = pointers[3:5]
+    dx, dgamma, dbeta = pointers[5:]
     rows, n = _rows(call.args[1], call.ints[0])
     if rows and n:
         call.run("layer_norm_grad", rows, n, dy, x, gamma, mean, inv_std, dx, blocks=blocks(rows, 1),

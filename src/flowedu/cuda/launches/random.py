@@ -38,7 +38,8 @@ def mask_like(call: Call) -> None:
 @kernel("random_randint", types=(3,))
 def randint(call: Call) -> None:
     """ints: [seed, draw, low, high]."""
-    y, (seed, draw, low, high) = call.args[-1], call.ints
+    y = call.args[-1]
+    seed, draw, low, high = call.ints
     call.each("random_randint", y.size, seed, draw, low, high - low, y.pointer, n=y.size, file="random.cu",
               t="float")
 

@@ -32,7 +32,7 @@ def _plan(call: Call):
 
 
 def _work(call: Call) -> int:
-    _, _, _, _, columns, units, parts = _plan(call)
+    columns, units, parts = _plan(call)[4:]
     if parts <= 1:
         return 0
     return 8 * units * parts * (32 if columns else 1) + 4 * units
@@ -42,7 +42,9 @@ def _work(call: Call) -> int:
 def reduce(call: Call) -> None:
     """ints: a 1 for every reduced axis, a 0 for the others."""
     x, y = call.args
-    outs, n, kept, folded, columns, units, parts = _plan(call)
+    plan = _plan(call)
+    outs, n, kept, folded = plan[:4]
+    columns, units, parts = plan[4:]
     if outs == 0:
         return
     if x.size == 0:

@@ -1,4 +1,6 @@
-"""CUDA driver that runs kernels on the processor: `libcuda.so.1` for PyCUDA, and a compiler that replaces nvcc.
+"""CUDA driver that runs kernels on the processor.
+
+It consists of `libcuda.so.1` for PyCUDA, and of a compiler that replaces nvcc.
 
 include/ has the headers that kernels are compiled with. runtime/ is the driver: threads as fibres (fibre,
 block, warp), memory, modules, checks of every access in kernels that were compiled with hooks (checks,

@@ -15,10 +15,13 @@ _MATH = ("acos asin atan cos sin tan acosh asinh atanh cosh sinh tanh atan2 cbrt
          "pow remainder remquo rint round roundeven scalbln scalbn sincos sinpi cospi sqrt tgamma trunc y0 "
          "y1 yn").split()
 _ALLOWED = re.compile(
-    rf"(?:__)?(?:{'|'.join(_MATH)})[fl]?(?:_r|_finite)?|_ZGV\w+|cudasim\w*|_ZN?K?7cudasim\w*|(?:__wrap_)?mem(?:cpy|set|move|cmp)"
-    r"|str(?:cpy|len|cmp)|abs|labs|llabs|div|printf|puts|putchar|fwrite|stdout|malloc|calloc|free|_Zn[wa]m|_Zd[la]Pvm?"
-    r"|__tsan_\w+|__sanitizer_\w+|__cxa_(?:finalize|guard_\w+|atexit|pure_virtual|throw_bad_array_new_length)|__gxx_personality_v0|_Unwind_Resume"
-    r"|_ITM_\w+|__gmon_start__|__stack_chk_fail|__TMC_END__|_GLOBAL_OFFSET_TABLE_|__tls_get_addr|_ZTVN10__cxxabiv1\w+")
+    rf"(?:__)?(?:{'|'.join(_MATH)})[fl]?(?:_r|_finite)?"
+    r"|_ZGV\w+|cudasim\w*|_ZN?K?7cudasim\w*|(?:__wrap_)?mem(?:cpy|set|move|cmp)|str(?:cpy|len|cmp)"
+    r"|abs|labs|llabs|div|printf|puts|putchar|fwrite|stdout|malloc|calloc|free|_Zn[wa]m|_Zd[la]Pvm?"
+    r"|__tsan_\w+|__sanitizer_\w+|__gxx_personality_v0|_Unwind_Resume"
+    r"|__cxa_(?:finalize|guard_\w+|atexit|pure_virtual|throw_bad_array_new_length)"
+    r"|_ITM_\w+|__gmon_start__|__stack_chk_fail|__TMC_END__|_GLOBAL_OFFSET_TABLE_|__tls_get_addr"
+    r"|_ZTVN10__cxxabiv1\w+")
 
 
 def find_assembly(lines: str) -> str | None:
