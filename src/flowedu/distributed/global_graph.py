@@ -1,4 +1,4 @@
-"""Changes to an nn.Graph over global tensors before its layouts are inferred: ZeRO, pipelines, and the search.
+"""Changes to an nn.Graph over global tensors before layout inference: ZeRO, pipelines, and the search.
 
 distributed/graph/view.py calls `prepared` if the configuration of the graph enables one of them.
 """

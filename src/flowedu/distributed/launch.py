@@ -5,7 +5,7 @@
                               mpiexec reaches them by ssh (HYDRA_LAUNCHER, HYDRA_LAUNCHER_EXEC: others)
     --nnodes n --node_rank i  instead of --hosts: start the command on each machine yourself
     --master_addr --master_port   address of machine 0 for the others; protect the port, see below
-    --secret_file             a file with the secret shared by all machines of --nnodes, instead of FLOWEDU_SECRET
+    --secret_file             a file with the secret that all machines share, instead of FLOWEDU_SECRET
     --engine threads          k threads of one process, without MPI
     --debug                   compare op, shape and dtype before each collective
     -m, --module              script is a module, as in python -m

@@ -131,8 +131,9 @@ def shared_secret(file: str = "") -> bytes:
         with open(file, "rb") as f:
             word = f.read(1 << 12).strip()
     except OSError as error:
-        raise ArgumentError("launch: --secret_file cannot be read", got=str(error), at="", fix="the path of a file with a "
-                            "long random word in it, the same on all machines") from None
+        raise ArgumentError("launch: --secret_file cannot be read", got=str(error), at="",
+                            fix="the path of a file with a long random word in it, the same on all "
+                                "machines") from None
     if not word:
         raise ArgumentError(f"launch: --secret_file {file} is empty", expected="a long random word",
                             got="nothing", at="",

@@ -45,8 +45,10 @@ class Gathering:
         try:
             self.server = socket.create_server((o.master_addr, o.master_port))
         except OSError as error:
-            raise CommError(f"launch: cannot listen at {o.master_addr}:{o.master_port}", got=str(error), at="",
-                            fix="another --master_port, or the address of this machine as --master_addr") from None
+            raise CommError(f"launch: cannot listen at {o.master_addr}:{o.master_port}",
+                            got=str(error), at="",
+                            fix="another --master_port, or the address of this machine as "
+                                "--master_addr") from None
         self.server.setblocking(False)
         self.port = self.server.getsockname()[1]
         self.refused = 0

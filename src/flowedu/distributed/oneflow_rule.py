@@ -6,14 +6,14 @@ higher price than any number of bytes, even if it only has to be cut. On a grid 
 signature that needs no boxing. Otherwise it takes the lowest price, and the last of equal prices.
 Cutting B costs 1 on a grid.
 
-    two devices     "bytes"                 "oneflow"              what decides there
-    add S(0), B     S(0), S(0) -> S(0)      B, B -> B              cutting B moves 0 bytes; its price is 2^31
-    add B, P        S(0), S(0) -> S(0)      B, B -> B              the same; reduce-scatter moves half of all-reduce
-    matmul B, S(0)  S(1), S(0) -> P         B, S(1) -> S(1)        the same
-    matmul S(1), B  S(1), S(0) -> P         S(0), B -> S(0)        the same
-    matmul P, S(1)  P, B -> P               B, S(1) -> S(1)        all-gather moves half of all-reduce
-    mul P, P        S(0), S(0) -> S(0)      P, B -> P              the same
-    concat P, S(0)  S(1), S(1) -> S(1)      P, P -> P              one input has the layout; "bytes" makes no partial sums
+    two devices     "bytes"               "oneflow"          what decides there
+    add S(0), B     S(0), S(0) -> S(0)    B, B -> B          cutting B moves 0 bytes; its price is 2^31
+    add B, P        S(0), S(0) -> S(0)    B, B -> B          the same; reduce-scatter moves half of all-reduce
+    matmul B, S(0)  S(1), S(0) -> P       B, S(1) -> S(1)    the same
+    matmul S(1), B  S(1), S(0) -> P       S(0), B -> S(0)    the same
+    matmul P, S(1)  P, B -> P             B, S(1) -> S(1)    all-gather moves half of all-reduce
+    mul P, P        S(0), S(0) -> S(0)    P, B -> P          the same
+    concat P, S(0)  S(1), S(1) -> S(1)    P, P -> P          one input fits; "bytes" makes no partial sums
 
 OneFlow itself differs from rule "oneflow" only where its list of signatures differs. OneFlow has no partial
 maximum (max of S(0) is B). Its conv2d does not accept w=S(0). Its batch norm accepts x=S(0) and normalizes

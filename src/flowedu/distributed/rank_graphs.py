@@ -72,9 +72,11 @@ def carve(mine, route: Route, part: GraphValue | None) -> GraphValue | None:
     graph, src, spec = mine.graph, route.src, route.hops[0].spec
     before = len(graph.nodes)
     with graph.building():
-        same = lambda i: (src.box(spec.shape, i), src.slot(i))
-        own = None if part is None else same(src.devices.index(mine.rank))
-        parts = [part if same(i) == own else constant(
+        def locate(i: int) -> tuple:
+            return src.box(spec.shape, i), src.slot(i)
+
+        own = None if part is None else locate(src.devices.index(mine.rank))
+        parts = [part if locate(i) == own else constant(
             shape=src.local_shape(spec.shape, i), value=0, dtype=spec.dtype) for i in range(src.k)]
         out = route.run(parts)[route.dst.devices.index(mine.rank)]
     needed, kept = {out}, []

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import functools
 import math
 import os
 import re
@@ -101,9 +102,7 @@ def watch(cmd: Sequence[str], env: Mapping[str, str], start: Callable[[str,
     child = apart(cmd, {**env, WATCHED: deaths.address}, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                   bufsize=0, preexec_fn=_with_parent)
     marks: dict[bytes, dict] = {b"start": {}, b"end": {}}
-    begin = None
-    if start is not None:
-        begin = lambda line: _begin(start, line, lambda: _end(child))
+    begin = None if start is None else functools.partial(_begin, start, lambda: _end(child))
     filters = [Filter(child.stdout, sys.stdout.buffer, marks, deaths, begin),
                Filter(child.stderr, sys.stderr.buffer, marks, deaths)]
     with on_signals(child.send_signal):
@@ -130,7 +129,7 @@ def watch(cmd: Sequence[str], env: Mapping[str, str], start: Callable[[str,
     return code if code >= 0 else 128 - code
 
 
-def _begin(start: Callable[[str, Callable], bool], line: str, stop: Callable[[], None]) -> bool:
+def _begin(start: Callable[[str, Callable], bool], stop: Callable[[], None], line: str) -> bool:
     try:
         return start(line, stop)
     # In a thread the error would be lost, and mpiexec would wait.

@@ -40,8 +40,8 @@ class Table(NamedTuple):
     def at(self, u: int, option: int) -> Table:
         """Return the table for one option of an unknown."""
         axis = self.scope.index(u)
-        out = lambda xs: (*xs[:axis], *xs[axis + 1:])
-        return Table(out(self.scope), np.take(self.costs, self.of[axis][option], axis=axis), out(self.of))
+        scope, of = ((*xs[:axis], *xs[axis + 1:]) for xs in (self.scope, self.of))
+        return Table(scope, np.take(self.costs, self.of[axis][option], axis=axis), of)
 
     def restrict(self, u: int, mask: np.ndarray) -> Table:
         """Return the table with a subset of the options of an unknown."""

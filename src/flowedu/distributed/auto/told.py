@@ -17,8 +17,9 @@ def describe(found, most: int = 20) -> str:
     kinds = [_kinds(a.inferred) for a in (greedy, best)]
     names = sorted(kinds[0].keys() | kinds[1].keys(), key=lambda n: (-kinds[0][n] - kinds[1][n], n))
     how = "exactly" if found.exact else "in part"
-    line = lambda name, a: f"{name}: {a.bytes:,} bytes, {a.work:,} of work done twice"
-    lines = [f"{found.unknowns} unknowns, solved {how}", line("automatic", best), line("greedy", greedy),
+    lines = [f"{found.unknowns} unknowns, solved {how}",
+             *(f"{name}: {a.bytes:,} bytes, {a.work:,} of work done twice"
+               for name, a in (("automatic", best), ("greedy", greedy))),
              *_columns([("bytes", "greedy", "automatic"),
                         *((n, f"{kinds[0][n]:,}", f"{kinds[1][n]:,}") for n in names),
                         ("all variables", *(f"{_variables(a):,}" for a in (greedy, best)))])]

@@ -54,7 +54,8 @@ class Group:
         self.called: Any = None                              # a tuple after the first call
 
     def call(self) -> Call:
-        kind, detail, shape, dtype, what = self.called
+        kind, detail = self.called[:2]
+        shape, dtype, what = self.called[2:]
         return Call(kind, detail, shape, dtype and str(dtype), self.ranks, what, self.identity)
 
 
@@ -230,7 +231,8 @@ class Messages(Comm):
             check_peer(source, self.rank, self.size, "receive from")
             self._received[source] += 1
             numbers.append(self._received[source])
-            out.append(b := np.empty(shape, dtype))
+            b = np.empty(shape, dtype)
+            out.append(b)
             requests.append(self._letters.Irecv(flat(b), source, self._tag_of(numbers[-1], b.shape, b.dtype)))
 
         def test() -> bool:

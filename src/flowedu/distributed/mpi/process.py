@@ -62,8 +62,9 @@ def need_mpi():
     try:
         from mpi4py import MPI
     except (ImportError, RuntimeError) as error:
-        raise CommError("flow.distributed: MPI does not start", got=str(error), at="", fix=f"{install('mpi')}, "
-                        "which fit each other, or launch with --engine threads") from None
+        raise CommError("flow.distributed: MPI does not start", got=str(error), at="",
+                        fix=f"{install('mpi')}, which fit each other, or launch with --engine "
+                            "threads") from None
     return MPI
 
 

@@ -69,8 +69,7 @@ class GraphSource(NamedTuple("GraphSource", [("name", str)])):
 
 
 def describe_graph(graph, variables: Mapping[str, object]) -> str:
-    """Return a text that is equal on all ranks: a checksum of the nodes and of the identities of the variables.
-    """
+    """Return a text that is equal on all ranks: a checksum of nodes and of identities of variables."""
     checksum = crc32(repr([identity_of(x) for x in variables.values()]).encode())
     for node in graph.nodes:
         attrs = node.attrs[:-2] if node.op.random else node.attrs
