@@ -73,7 +73,8 @@ def bernoulli_divergence(p, q):
 
     p and q are the results of their methods `probabilities()`.
     """
-    (a, rest_a, log_a, log_rest_a), (b, rest_b, log_b, log_rest_b) = p, q
+    a, rest_a, log_a, log_rest_a = p
+    b, rest_b, log_b, log_rest_b = q
     gap = a - b
     return deviance(a, b, gap, log_a, log_b) + deviance(rest_a, rest_b, -gap, log_rest_a, log_rest_b)
 
@@ -110,7 +111,8 @@ class Bernoulli(_OfTwo):
 
     @in_double
     def log_prob(self, value):
-        x, (_, _, log_p, log_rest) = widen(self._checked(value)), self.probabilities()
+        x = widen(self._checked(value))
+        log_p, log_rest = self.probabilities()[2:]
         return times(x, log_p) + times(1 - x, log_rest)
 
     @in_double

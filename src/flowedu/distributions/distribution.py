@@ -18,7 +18,7 @@ from flowedu.tensor import Size, no_grad
 
 
 def _with_check(value: Tensor, constraint: constraints.Constraint, problem: str) -> Tensor:
-    """Return the value; ArgumentError where it does not satisfy the constraint: at once, or when a graph runs."""
+    """Return the value; raise ArgumentError, now or when a graph runs, if it violates the constraint."""
     good = constraint.check(value.detach())
     expected, fix = (f"to satisfy the constraint {constraint!r}",
                      "validate_args=False, where the values are meant")

@@ -46,7 +46,7 @@ _LARGE = 20.0
 
 @functools.cache
 def _temme_coefficients(count: int = 11, degree: int = 40) -> np.ndarray:
-    """Return the coefficients of C_0 to C_10 in powers of eta, lowest first (NIST DLMF 8.12, equations 9 to 11)."""
+    """Return the coefficients of C_0 to C_10 in powers of eta, lowest first (NIST DLMF 8.12.9 to 11)."""
     length = degree + 2 * count
     mu = [Fraction(0), Fraction(1)]                # z / a - 1 in powers of eta: mu mu' = eta (1 + mu)
     for n in range(2, length + 2):
@@ -176,7 +176,11 @@ def _below_by_series(a: np.ndarray, z: np.ndarray) -> np.ndarray:
 
 
 class _Below(Function):
-    """below(concentration, z), with its gradient: the density; and what keeps it equal while the concentration moves."""
+    """below(concentration, z) with its gradients.
+
+    The gradient for z is the density. The gradient for the concentration is found by implicit
+    differentiation, from the slope of z at a constant value.
+    """
 
     @staticmethod
     def forward(ctx, a, z):
@@ -314,7 +318,7 @@ def _sum_of_others(a):
 
 
 def dirichlet_divergence(a, b):
-    """Return the divergence of Dirichlet distributions with concentrations a and b, float64, along the last axis."""
+    """Return the float64 divergence of Dirichlet distributions with concentrations a and b (last axis)."""
     total_a, total_b = a.sum(-1, True), b.sum(-1, True)
     gap = (b * _sum_of_others(a) - a * _sum_of_others(b)) / total_a
     each = deviance(b, a * (total_b / total_a), gap) + lgamma_bregman(b, a)

@@ -261,6 +261,11 @@ class PowerTransform(Transform):
         return (self.exponent * y / x).abs().log()
 
 
+def _is_equal(a, b) -> bool:
+    """Return True if two numbers are equal, or all elements of two tensors."""
+    return bool((a == b).all()) if hasattr(a == b, "all") else a == b
+
+
 class AffineTransform(Transform):
     """Transform y = loc + scale * x.
 
@@ -293,9 +298,8 @@ class AffineTransform(Transform):
         return sum_rightmost(x * 0 + size, self.event_dim)
 
     def __eq__(self, other: object) -> bool:
-        same = lambda a, b: bool((a == b).all()) if hasattr(a == b, "all") else a == b
-        return (isinstance(other, AffineTransform) and same(self.loc, other.loc)
-                and same(self.scale, other.scale))
+        return (isinstance(other, AffineTransform) and _is_equal(self.loc, other.loc)
+                and _is_equal(self.scale, other.scale))
 
     __hash__ = Transform.__hash__
 
