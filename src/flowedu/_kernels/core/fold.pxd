@@ -1,5 +1,4 @@
-# Reduction of many numbers to one by sum, prod, max, or min.
-# Every module that cimports this file compiles it.
+# Reduction to one number by sum, prod, max, or min. Compiled into each module that cimports it.
 from libc.math cimport INFINITY
 from libc.stdint cimport INT32_MAX, INT32_MIN, INT64_MAX, INT64_MIN, int32_t, int64_t
 from flowedu._kernels.core.elements cimport num

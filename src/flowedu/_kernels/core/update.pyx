@@ -2,8 +2,7 @@
 """The kernel sgd_update: stochastic gradient descent, in place.
 
 _kernels/ops/update.h has all other rules. args: lr (1,), step (1,), then w and g of each parameter,
-of any strides. reals: [scale, -, -, -], then weight decay, l1 and l2 of each parameter. A
-negative step changes nothing.
+of any strides. reals: [scale, -, -, -], then decay, l1, and l2 of each. A step < 0 does nothing.
 """
 from libc.stdint cimport int64_t
 from flowedu._kernels.core.abi cimport *

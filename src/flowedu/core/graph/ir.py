@@ -41,10 +41,7 @@ class GraphValue(Value):
 
 
 class Node:
-    """One op call.
-
-    line: the line of user code. placement: devices of the call, a tuple or a Place (None: all).
-    """
+    """One op call. line: its user code. placement: a tuple of devices, or a Place (None: all)."""
 
     __slots__ = ("attrs", "inputs", "line", "name", "op", "outputs", "placement")
 

@@ -82,6 +82,8 @@ def _clip(group: Group, scale: float) -> list[Member]:
         extra = None if m.penalty is None else m.penalty.gradient(m.value, REGISTRY["sign"])
         gradients.append(g if extra is None else g + extra)
     factor = group.clipping.factor(gradients)
-    cast = lambda d: factor if factor.dtype is d else REGISTRY["cast"](factor, dtype=d)
-    return [m._replace(gradient=g * cast(g.dtype), penalty=None)
-            for m, g in zip(group.members, gradients)]
+    members = []
+    for m, g in zip(group.members, gradients):
+        same = factor if factor.dtype is g.dtype else REGISTRY["cast"](factor, dtype=g.dtype)
+        members.append(m._replace(gradient=g * same, penalty=None))
+    return members

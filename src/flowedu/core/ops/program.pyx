@@ -80,10 +80,10 @@ class Formula:
 
     def describe(self):
         """Return text for plans, such as `t2 = mul(x0, x1)`."""
-        numbers = {s: f"{number:g}" for s, number in self.consts.items()}
-        name = lambda s: f"x{s}" if s < self.nin else numbers.get(s, f"t{s}")
-        return "; ".join(f"{name(o)} = {n}({', '.join(map(name, ops))})"
-                         for n, o, ops in self.instrs)
+        names = {s: f"{number:g}" for s, number in self.consts.items()}
+        names.update({s: f"x{s}" for s in range(self.nin)})
+        rows = [(n, [names.get(s, f"t{s}") for s in (o, *ops)]) for n, o, ops in self.instrs]
+        return "; ".join(f"{terms[0]} = {n}({', '.join(terms[1:])})" for n, terms in rows)
 
     def __repr__(self):
         return f"Formula({self.describe()})"

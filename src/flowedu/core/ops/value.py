@@ -23,8 +23,8 @@ def matmul(a: Operand, b: Operand) -> Operand:
 def make_operators(name: str) -> tuple[Callable, Callable]:
     """Return the methods for `x op y` and, reflected, `y op x`."""
     op = REGISTRY[name]
-    reflected = lambda self, other: operate(op, other, self)
-    return lambda self, other: operate(op, self, other), reflected
+    return (lambda self, other: operate(op, self, other),
+            lambda self, other: operate(op, other, self))
 
 
 class Value:

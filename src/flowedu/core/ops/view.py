@@ -122,12 +122,14 @@ expand = define(
     grad={"x": lambda dy: dy})        # `unbroadcast` sums it to x's shape
 
 
-_same = lambda x: axes.same(x.ndim) + "->" + axes.same(x.ndim)
+def _unchanged(x: Spec) -> str:
+    return axes.same(x.ndim) + "->" + axes.same(x.ndim)
 
-identity = define("identity(x) -> y", Meaning(_same, lambda x: x.copy()),
+
+identity = define("identity(x) -> y", Meaning(_unchanged, lambda x: x.copy()),
                   View(lambda strides: (strides, 0)), Split(linear=["x"], rising=["x"]),
                   Laws([dict(shapes=[(6, 12)])], float_only=False), grad={"x": lambda dy: dy})
-contiguous = define("contiguous(x) -> y", Meaning(_same, lambda x: np.ascontiguousarray(x)),
+contiguous = define("contiguous(x) -> y", Meaning(_unchanged, lambda x: np.ascontiguousarray(x)),
                     Kernel("copy", contiguous=False), Split(linear=["x"], rising=["x"]),
                     Laws([dict(shapes=[(6, 12)])], float_only=False), grad={"x": lambda dy: dy},
                     doc="Return a contiguous copy.")
@@ -153,7 +155,7 @@ def _check_numeric(dtype: dt.dtype) -> dt.dtype:
 
 
 cast = define("cast(x, *, dtype) -> y",
-              Meaning(_same, lambda x, dtype: x.astype(dtype.numpy), dtype=_check_numeric),
+              Meaning(_unchanged, lambda x, dtype: x.astype(dtype.numpy), dtype=_check_numeric),
               Kernel("cast", contiguous=False), Split(linear=["x"]),
               Laws([dict(shapes=[(6, 12)], dtype=dt.float32)], float_only=False),
               grad={"x": lambda dy, x_dtype: cast(dy, dtype=x_dtype)})

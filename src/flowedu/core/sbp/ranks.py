@@ -107,9 +107,8 @@ class World:
 def _run_route(route: Route, arrays: dict[int, np.ndarray | None]) -> dict[int, np.ndarray]:
     """Return the part of each rank after a route. Source parts that no rank sends are zeros."""
     src, spec = route.src, route.spec
-    zeros = lambda i: np.zeros(src.local_shape(spec.shape, i), spec.dtype.numpy)
-    parts = [from_numpy(np.asarray(arrays[d] if d in arrays else zeros(i)))
-             for i, d in enumerate(src.devices)]
+    parts = [from_numpy(np.asarray(arrays[d] if d in arrays else np.zeros(
+        src.local_shape(spec.shape, i), spec.dtype.numpy))) for i, d in enumerate(src.devices)]
     return {d: np.array(y) for d, y in zip(route.dst.devices, route.run(parts))}
 
 

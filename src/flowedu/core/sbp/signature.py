@@ -96,5 +96,5 @@ def names_of(op: Op, inputs: int) -> list[str]:
 def text(op: Op, signature: Sequence) -> str:
     """Return "x=S(0), w=B -> y=S(0)"; on a grid of devices "x=(S(0), B), ..."."""
     n = len(signature) - len(op.outputs)
-    join = lambda names, sbps: ", ".join(f"{a}={pretty(s)}" for a, s in zip(names, sbps))
-    return f"{join(names_of(op, n), signature[:n])} -> {join(op.outputs, signature[n:])}".strip()
+    terms = [f"{a}={pretty(s)}" for a, s in zip((*names_of(op, n), *op.outputs), signature)]
+    return f"{', '.join(terms[:n])} -> {', '.join(terms[n:])}".strip()

@@ -73,7 +73,8 @@ def append_updates(tracer: Tracer, entries: Sequence[tuple], grads: dict[int, Gr
                                 optimizer.clipping_of(group)))
     states.update({name: state[key] for name, (state, key) in owned.items()})
     with tracer.raw():
-        add = lambda name, spec, _, of: _add_state(tracer, states, name, spec, homes.get(of))
+        def add(name: str, spec: Spec, _: float, of: str) -> GraphValue:
+            return _add_state(tracer, states, name, spec, homes.get(of))
         updates.append_updates(groups, add, scale, together)
     for name, (state, key) in owned.items():
         state[key] = states[name]                     # its device or layout may have changed

@@ -64,8 +64,8 @@ class BlobDef(BlobDesc):
 
     def IdenticalTo(self, other: BlobDef) -> bool:
         """Return True if all static attributes are equal."""
-        key = lambda b: (b.unique_name, b.shape, b.dtype, b.is_dynamic)
-        return isinstance(other, BlobDef) and key(self) == key(other)
+        return isinstance(other, BlobDef) and all(getattr(self, n) == getattr(other, n) for n in (
+            "unique_name", "shape", "dtype", "is_dynamic"))
 
     def call_op(self, op: Any, inputs: tuple, attrs: tuple) -> Any:
         """Run an op on blobs. Blobs of a job override this; a bare description raises."""

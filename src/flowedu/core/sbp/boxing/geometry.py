@@ -75,7 +75,10 @@ def transfer(src: Layout, dst: Layout, shape: Shape) -> tuple[Need, ...]:
     takers, slots = None if dst.slots == 1 else _assign_takers(owners, dst, want), src.slots
     sent: Counter = Counter()
     place = {d: src.coords(i) for i, d in enumerate(src.devices)}
-    distance = lambda d, to: sum(a != b for a, b in zip(place[d], place[to])) if to in place else 0
+
+    def distance(d: int, to: int) -> int:
+        return sum(a != b for a, b in zip(place[d], place[to])) if to in place else 0
+
     needs = []
     for i, (device, box) in enumerate(zip(dst.devices, want)):
         slot = dst.slot(i)
