@@ -1,5 +1,7 @@
 # cython: language_level=3
-"""attention: q (..., L, E), k (..., S, E), v (..., S, D), mask -> y (..., L, D), lse (..., L); and its gradient.
+"""attention and its gradient.
+
+    q (..., L, E), k (..., S, E), v (..., S, D), mask -> y (..., L, D), lse (..., L)
 
     scores = q k' * scale, -inf where the mask is not 0, and in later positions if causal
     y = softmax(scores) v        lse = log(sum(exp(scores)))        both 0 (or NaN) in fully masked rows
@@ -14,7 +16,8 @@ masked blocks are skipped.
 
 Backward recomputes the weights from q, k and lse. With delta = sum(dy * y) - dlse for every query,
 
-    dweights = dy v'     dscores = weights * (dweights - delta)     dq = scale * dscores k    dk = scale * dscores' q    dv = weights' dy
+    dweights = dy v'               dscores = weights * (dweights - delta)
+    dq = scale * dscores k         dk = scale * dscores' q                   dv = weights' dy
 
 In the forward pass threads split the tiles of all heads. The backward pass accumulates dk and dv, so threads
 split the heads. Results therefore do not depend on the number of threads.

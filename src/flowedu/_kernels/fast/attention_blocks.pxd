@@ -1,4 +1,4 @@
-# Blocks of attention's scores, a tile of queries by KEYS keys. Shared by forward and backward (attention.pyx).
+# Blocks of attention's scores: a tile of queries by KEYS keys, for forward and backward (attention.pyx).
 from libc.stdint cimport int8_t, int64_t, uint8_t
 from libc.string cimport memset
 from flowedu._kernels.core.abi cimport *

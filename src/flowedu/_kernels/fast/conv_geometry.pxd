@@ -54,8 +54,8 @@ cdef inline Conv read_conv(const fe_call *call, Role role, bint last) noexcept n
 
 cdef inline bint is_pointwise(const Conv *k) noexcept nogil:
     """Return True if every output pixel reads only the input pixel at the same position."""
-    return k.kh == 1 and k.kw == 1 and k.sh == 1 and k.sw == 1 and k.groups == 1 and k.top == 0 and k.left == 0 \
-        and k.h == k.oh and k.w == k.ow
+    return k.kh == 1 and k.kw == 1 and k.sh == 1 and k.sw == 1 and k.groups == 1 \
+        and k.top == 0 and k.left == 0 and k.h == k.oh and k.w == k.ow
 
 
 cdef inline int64_t item_of(const fe_call *call) noexcept nogil:

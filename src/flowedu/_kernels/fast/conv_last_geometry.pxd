@@ -2,8 +2,8 @@
 from libc.math cimport sqrt
 from libc.stdint cimport int32_t, int64_t
 from flowedu._kernels.core.abi cimport *
-from flowedu._kernels.fast.conv_geometry cimport Axis, Conv, Role, FORWARD, INPUT_GRAD, WEIGHT_GRAD, forward_axis, \
-    gradient_axis, is_pointwise, item_of, read_conv, round64
+from flowedu._kernels.fast.conv_geometry cimport Axis, Conv, Role, FORWARD, INPUT_GRAD, WEIGHT_GRAD, \
+    forward_axis, gradient_axis, is_pointwise, item_of, read_conv, round64
 
 
 cdef struct Finish:          # applied to an output before it is stored: clip(y * scale + shift, low, high)

@@ -175,7 +175,8 @@ cdef inline void correlate_phase(const Conv *k, const Gather *g, Room room, cons
     cdef int64_t srcs = k.c if k.role == FORWARD else k.o, dsts = k.o if k.role == FORWARD else k.c
     cdef int64_t outs = dsts // k.groups, inner = g.channels * g.h.taps
     cdef int64_t dst_h = k.oh if k.role == FORWARD else k.h, dst_w = k.ow if k.role == FORWARD else k.w
-    cdef int64_t lo, hi, group, s, j, j1, j2, q, m0, ld, pixels, chunk, begin, end, images, t, u, a1, a2, s1, s2, most, uses
+    cdef int64_t lo, hi, group, s, j, j1, j2, q, m0, ld, pixels, chunk, begin, end, images
+    cdef int64_t t, u, a1, a2, s1, s2, most, uses
     cdef int nv, rows
     cdef Slabs sl = slabs_of(outs, sizeof(real))
     cdef Block b

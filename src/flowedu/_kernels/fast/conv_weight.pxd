@@ -132,7 +132,8 @@ cdef inline void weight_sums(const Conv *k, const fe_team *team, real *dy, real 
 cdef inline void unpack_sums(const Conv *k, Share s, Slabs sl, int64_t o, real *sums, int parts,
                              int64_t distance, real *dw) noexcept nogil:
     """Compute dw[o] from the sums of `parts` threads, which are `distance` bytes apart."""
-    cdef int64_t own = s.c1 - s.c0, entries = k.kh * own * k.kw, slab = 0, m = o % k.og, m0, ld, i, ch, j, part
+    cdef int64_t own = s.c1 - s.c0, entries = k.kh * own * k.kw, slab = 0, m = o % k.og
+    cdef int64_t m0, ld, i, ch, j, part
     cdef real *frm
     cdef real *to
     cdef real v

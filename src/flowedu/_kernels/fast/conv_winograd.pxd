@@ -229,7 +229,8 @@ cdef inline void one_tap(const PlainSums *p, int64_t t, int64_t tap, int64_t *of
     cdef const Plane *src = p.src
     cdef const WinoDesk *d = p.d
     cdef int64_t i = tap // g.k, j = tap % g.k
-    cdef int64_t top = t % (g.down * g.across) // g.across * g.m - g.top + i, left = t % g.across * g.m - g.left + j, r
+    cdef int64_t top = t % (g.down * g.across) // g.across * g.m - g.top + i
+    cdef int64_t left = t % g.across * g.m - g.left + j, r
     cdef int64_t c0 = min(max(-left, 0), g.m), c1 = max(min(g.m, src.w - left), c0)
     for r in range(max(-top, 0), min(g.m, src.h - top)):
         products(Rows(d.pixels + (r * 8 + c0) * src.padded, src.padded, c1 - c0), off, 1, mat,

@@ -41,14 +41,15 @@ cdef void collapse(const fe_call *call, Walk *w) noexcept nogil:
     cdef int64_t s[16]
     cdef int d, k
     cdef int64_t dk
-    cdef bint merge
+    cdef bint merge, varies
     w.ndim = 0
     for d in range(y.ndim):
         if y.shape[d] == 1:
             continue
         for k in range(call.nargs):
             dk = d - (call.ints[1 + k] if call.ints[0] and k < call.nin else y.ndim - call.args[k].ndim)
-            s[k] = call.args[k].stride[dk] if 0 <= dk < call.args[k].ndim and call.args[k].shape[dk] != 1 else 0
+            varies = 0 <= dk < call.args[k].ndim and call.args[k].shape[dk] != 1
+            s[k] = call.args[k].stride[dk] if varies else 0
         merge = w.ndim > 0
         for k in range(call.nargs):
             if merge and w.stride[k][w.ndim - 1] != s[k] * y.shape[d]:

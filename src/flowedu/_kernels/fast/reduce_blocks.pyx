@@ -110,7 +110,8 @@ cdef void segment(const Plan *p, const num *x, int64_t cols, int64_t lo, int64_t
     cdef num acc[TILE]
     cdef wide total[TILE]
     cdef int64_t at[8]
-    cdef int64_t width = p.group * cols, groups, i, j, k, pending = 0, first = 0, rows = p.rows, outer = 1, rest
+    cdef int64_t width = p.group * cols, pending = 0, first = 0, rows = p.rows, outer = 1
+    cdef int64_t groups, i, j, k, rest
     cdef const num *q
     cdef int d
     cdef wide none = identity(<wide>0, tag)

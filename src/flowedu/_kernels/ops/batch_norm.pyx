@@ -130,14 +130,16 @@ cdef int batch_norm_infer(fe_call *call, const fe_team *team, real *tag) noexcep
     return FE_OK
 
 
-# ---- gradient: dbeta = sum(dy), dgamma = sum(dy * xhat), dx = gamma * r * (dy - dbeta / n - xhat * dgamma / n)
+# ---- gradient
+# dbeta = sum(dy), dgamma = sum(dy * xhat), dx = gamma * r * (dy - dbeta / n - xhat * dgamma / n)
 cdef struct Channel:             # values of one channel that backward needs
     double mean, scale, beta, low, high
 
 
 cdef inline void run_sums(const real *dy, const real *x, int64_t n, Channel k, bint clip, real *tag,
                           double *sum, double *dot) noexcept nogil:
-    cdef real s, d, g, mean = <real>k.mean, a = <real>k.scale, b = <real>k.beta, low = <real>k.low, high = <real>k.high
+    cdef real s, d, g, mean = <real>k.mean, a = <real>k.scale, b = <real>k.beta
+    cdef real low = <real>k.low, high = <real>k.high
     cdef int64_t i = 0, j, end
     while i < n:
         end = min(n, i + BLOCK)

@@ -1,7 +1,8 @@
 # Batch norm of channels-last data (NHWC, or a matrix): every row holds one element of each channel.
 #
-# Threads share the rows. Each computes the moments (or, backward, two sums) of its rows for all channels. After
-# a barrier each combines the results of all threads and traverses its rows again, which are still in its cache.
+# Threads share the rows. Each computes the moments (or, backward, two sums) of its rows for all channels.
+# After a barrier each combines the results of all threads and traverses its rows again, which are still in
+# its cache.
 #
 # Moments are computed for 64 rows at a time in two passes (mean, then squares of differences) and merged with
 # Chan's formula in double: as exact as two passes over everything.
@@ -165,7 +166,8 @@ cdef inline void columns_forward(const Norm *k, const fe_team *team, real *tag, 
         normalise_row(x + i * channels, y + i * channels, channels, m, a, beta, <real>k.low, <real>k.high)
 
 
-# ---- gradient: dbeta = sum(dy), dgamma = sum(dy * xhat), dx = gamma * r * (dy - dbeta / n - xhat * dgamma / n)
+# ---- gradient
+# dbeta = sum(dy), dgamma = sum(dy * xhat), dx = gamma * r * (dy - dbeta / n - xhat * dgamma / n)
 cdef inline real passed(real dy, real v, real low, real high, bint clip) noexcept nogil:
     """Return dy if v is inside the limits, else 0."""
     if not clip:

@@ -1,4 +1,5 @@
-# Conversion of 16-bit floats to a float32 array, rounded on the way back. Compiled into all modules that cimport it.
+# Conversion of 16-bit floats to a float32 array, rounded on the way back.
+# Compiled into every module that cimports it.
 from libc.stdint cimport int64_t
 from flowedu._kernels.core.abi cimport *
 from flowedu._kernels.ops.axes cimport *

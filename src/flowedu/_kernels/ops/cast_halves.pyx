@@ -120,7 +120,7 @@ cdef int fill(fe_call *call, const fe_team *team, number *tag) noexcept nogil:
 
 
 def table():
-    """{kernel name: {dtype code: (kernel address, 0)}}; cast's key is its input's dtype, fill's its output's."""
+    """Return {kernel name: {dtype code: (kernel address, 0)}}. cast: of the input, fill: of the output."""
     codes = (FE_F32, FE_F64, FE_I32, FE_I64, FE_I8, FE_U8, FE_BOOL, FE_BF16, FE_I16, FE_F16)
     casts = (<size_t><void *>cast[float], <size_t><void *>cast[double], <size_t><void *>cast[int32_t],
              <size_t><void *>cast[int64_t], <size_t><void *>cast[int8_t], <size_t><void *>cast[uint8_t],

@@ -1,4 +1,4 @@
-# Functions shared by softmax and cross entropy: exp and log, and sums of exp over rows and over adjacent columns.
+# Functions of softmax and cross entropy: exp and log, and sums of exp over rows and over adjacent columns.
 # Compiled into every module that cimports it.
 from libc.math cimport INFINITY
 from libc.stdint cimport int64_t

@@ -12,7 +12,8 @@ output that is not sliced is reduced (sum, maximum or minimum) by each thread, t
 order.
 
 Scratch, whole:  [fe_call][views][a float32 array for each 16-bit argument][the kernel's own scratch]
-Scratch, sliced: [each thread's views][inputs of every slice][for each thread: arrays of a slice, results so far, the kernel's own]
+Scratch, sliced: [each thread's views][inputs of every slice]
+                 [for each thread: arrays of a slice, results so far, the kernel's own]
 """
 from libc.stdint cimport int64_t, int8_t
 from libc.stdlib cimport calloc, free, malloc

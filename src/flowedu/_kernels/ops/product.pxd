@@ -1,4 +1,5 @@
-# One matrix product of strided operands, shared by the kernels of matmul. Compiled into every module that cimports it.
+# One matrix product of strided operands, shared by the kernels of matmul.
+# Compiled into every module that cimports it.
 from libc.stdint cimport int64_t
 from flowedu._kernels.core.abi cimport *
 from flowedu._kernels.core.matrix cimport *

@@ -1,8 +1,9 @@
 # cython: language_level=3
-"""Random numbers from Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011), and dropout.
+"""Random numbers from Philox4x32-10, and dropout.
 
-Philox has no state: block b of a draw is a function of (seed, draw, b), four 32-bit words each. Element i of a result
-comes from block i // 4 (or i // 2 where an element takes two words), so results do not depend on threads, and a later
+Philox is described by Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011. It has no state:
+block b of a draw is a function of (seed, draw, b), four 32-bit words each. Element i of a result comes from
+block i // 4 (or i // 2 where an element takes two words), so results do not depend on threads, and a later
 run of a plan gets fresh numbers by changing `draw` alone.
 
 ints of every source: [seed, draw, ...]. The plan executor writes the run number over ints[1].

@@ -149,7 +149,10 @@ cdef int range_(fe_call *call, const fe_team *team, num *tag) noexcept nogil:
 
 
 def table():
-    """{kernel name: {dtype code: (kernel address, address of its scratch size or 0)}}; of range, the output's dtype."""
+    """Return {kernel name: {dtype code: (kernel address, address of its scratch size or 0)}}.
+
+    The dtype of range is that of its output.
+    """
     work = <size_t><void *>argsort_work
     return {"argsort": {FE_F32: (<size_t><void *>argsort[float], work),
                         FE_F64: (<size_t><void *>argsort[double], work),

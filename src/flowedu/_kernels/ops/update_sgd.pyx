@@ -1,5 +1,8 @@
 # cython: language_level=3
-"""Kernels that update parameters in place: SGD, with and without momentum. The engine is in update.h, the rules in update_sgd.h."""
+"""Kernels that update parameters in place: SGD, with and without momentum.
+
+The engine is in update.h, and the rules are in update_sgd.h.
+"""
 from flowedu._kernels.ops.update cimport *
 
 cdef extern from *:
