@@ -1,4 +1,4 @@
-"""Run the test suite of the Python array API standard, data-apis/array-api-tests, on flow.array_api and on its peers.
+"""Run the test suite of the Python array API standard on flow.array_api and on its peers.
 
     python tools/array_api.py [--suite FOLDER] [--only flowedu] [--examples 20] [pytest's arguments]
 
@@ -98,8 +98,8 @@ def main() -> int:
             continue
         report = run_suite(suite, library, options.examples, arguments, logs / f"array-api-{library}.log")
         n = report["counts"]
-        print(f"{library:10}{n['passed']:8}{n['failed'] + n['error']:8}{n['xfailed']:8}{n['xpassed']:8}{n['skipped']:8}",
-              flush=True)
+        numbers = (n["passed"], n["failed"] + n["error"], n["xfailed"], n["xpassed"], n["skipped"])
+        print(f"{library:10}" + "".join(f"{number:8}" for number in numbers), flush=True)
         wrong += report["wrong"] if library == "flowedu" else []
     for test in wrong:
         print(f"  failed: {test}")

@@ -1,9 +1,9 @@
 """Count sentences that are hard to read, per 1,000 sentences and kind of text.
 
     python tools/check_prose.py                        print the table
-    python tools/check_prose.py --check                exit with 1 if a kind of text exceeds its limit in tools/prose.toml
+    python tools/check_prose.py --check                exit with 1 if a kind of text exceeds its limit
     python tools/check_prose.py --lower                lower the limits to the table
-    python tools/check_prose.py --show src/flowedu/nn  list the sentences of a file or folder, each with advice
+    python tools/check_prose.py --show src/flowedu/nn  list the sentences of a file or folder, with advice
 
 `tools/prose.toml` lists the patterns and the limits. A limit may only be lowered. `make lint` runs the check.
 """
@@ -113,7 +113,7 @@ def read_file(path: Path) -> Iterator[tuple[str, int, str]]:
 
 
 def kind_of(path: str, part: str) -> str | None:
-    """Return the kind of a text, or None if it is not counted (translations, answers, and other programs' text)."""
+    """Return the kind of a text, or None if it is not counted (translations, answers, other programs)."""
     if re.search(r"(^|/)(wrong|right|programs)/|\.zh\.", path):
         return None
     if part == "page":

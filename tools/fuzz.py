@@ -47,11 +47,11 @@ SIZED = ("dim", "axis", "axes", "n", "k", "size", "shape", "num", "kernel_size",
 NUMERIC = ("p", "eps", "alpha", "beta", "value", "low", "high", "mean", "std", "momentum", "slope", "min",
            "max", "weight_decay")
 # These functions end the process, communicate, write files, change later calls, or create many layers.
-LEFT_OUT = set("""Transformer TransformerDecoder TransformerEncoder clear_default_session empty_cache enable_eager_execution
-    from_dlpack global_function load load_graph
-    manual_seed register_hook save save_graph seed set_cache set_default_dtype set_default_tensor_type
-    set_deterministic_debug_mode set_grad_enabled set_num_threads set_printoptions set_rng_state share_memory_
-    sync_default_session to_dlpack user_op_builder user_op_module_builder watch watch_diff""".split())
+LEFT_OUT = set("""Transformer TransformerDecoder TransformerEncoder clear_default_session empty_cache
+    enable_eager_execution from_dlpack global_function load load_graph manual_seed register_hook save
+    save_graph seed set_cache set_default_dtype set_default_tensor_type set_deterministic_debug_mode
+    set_grad_enabled set_num_threads set_printoptions set_rng_state share_memory_ sync_default_session
+    to_dlpack user_op_builder user_op_module_builder watch watch_diff""".split())
 
 
 def targets(flow) -> list[tuple[str, object]]:

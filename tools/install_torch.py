@@ -48,8 +48,9 @@ def main(requirement: str) -> None:
         REFUSED.parent.mkdir(exist_ok=True)
         REFUSED.write_text(question, encoding="utf-8")
         print(f"  left out: with it come {len(cuda)} CUDA packages, several GB. Comparing with NumPy only.\n"
-              "  For PyTorch's CPU wheel set PIP_EXTRA_INDEX_URL to the CPU index that PyTorch's 'Get Started' page\n"
-              f"  names, and run again; or install it as it is: .venv/bin/python -m pip install {requirement}")
+              "  For PyTorch's CPU wheel set PIP_EXTRA_INDEX_URL to the CPU index that PyTorch's 'Get "
+              "Started' page\n  names, and run again; or install it as it is: .venv/bin/python -m pip "
+              f"install {requirement}")
         return
     run = subprocess.run([*PIP, requirement], capture_output=True, encoding="utf-8")
     if run.returncode != 0:

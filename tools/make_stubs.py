@@ -31,8 +31,9 @@ STUBS = SRC / "flowedu-stubs"
 FIRST = '"""Written by `make stubs`: do not edit."""\n'
 WIDTH, OLDEST = 124, (3, 11)
 COMPILED = type(flow.get_num_threads.function)
-LATER = """flowedu flowedu.autograd flowedu.cuda flowedu.distributed flowedu.models flowedu.nn flowedu.oneflow04.linalg
-    flowedu.oneflow04.math flowedu.oneflow04.unittest flowedu.utils flowedu.vision""".split()
+LATER = """flowedu flowedu.autograd flowedu.cuda flowedu.distributed flowedu.models flowedu.nn
+    flowedu.oneflow04.linalg flowedu.oneflow04.math flowedu.oneflow04.unittest flowedu.utils
+    flowedu.vision""".split()
 MADE = ["flowedu.core.eager.tensor", "flowedu.core.layers.module", "flowedu.tensor.return_types"]
 # Attributes that are None for most tensors. With Any in the type, code need not check for None.
 SOMETIMES = {"grad": "Tensor | Any", "placement": "Any", "sbp": "Any"}
@@ -208,7 +209,9 @@ class Stub:
 
     def _function(self, name: str, value, cls: type | None = None) -> list[str]:
         """Return the lines of a function, with an overload for each signature of its name."""
-        f, kind, method, indent = value, type(value), cls is not None, "    " * (cls is not None)
+        f, kind = value, type(value)
+        method = cls is not None
+        indent = "    " * method
         if isinstance(value, (staticmethod, classmethod)):
             f = value.__func__
         f = f.function if isinstance(f, PublicFunction) else f

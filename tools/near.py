@@ -1,7 +1,7 @@
 """Run the tests nearest to a source file.
 
     python tools/near.py src/flowedu/core/sbp/boxing/geometry.py   run them (make test-near FILE=...)
-    python tools/near.py --record                                  measure tests/near.json again (about 20 minutes)
+    python tools/near.py --record                                  measure tests/near.json (about 20 minutes)
 
 `tests/near.json` has a list of test files for each Python file of the library. --record runs the fast tests
 with `coverage`, with one context for each test file. The list of a source file first covers the executed

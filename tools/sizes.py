@@ -46,11 +46,14 @@ def make_table() -> str:
     return HEAD + "".join(rows)
 
 
+def _read(table: str) -> dict[str, int]:
+    """Return {folder: number of lines} of a table."""
+    return {name: int(n.replace(",", "")) for name, n in re.findall(r"`([\w/]+)/` ([\d,]+)", table)}
+
+
 def differences(stated: str, actual: str) -> list[str]:
     """Describe folders that only one table has, or whose lines differ by more than a tenth and 200 lines."""
-    read = lambda table: {name: int(n.replace(",", ""))
-                          for name, n in re.findall(r"`([\w/]+)/` ([\d,]+)", table)}
-    old, new = read(stated), read(actual)
+    old, new = _read(stated), _read(actual)
     return [f"{name}: stated {old.get(name)}, counted {new.get(name)}" for name in sorted(
         old.keys() | new.keys())
             if name not in old or name not in new or abs(old[name] - new[name]) > max(200, new[name] / 10)]
@@ -66,7 +69,8 @@ def main() -> int:
     table = make_table()
     stated, = TABLE.findall(text)
     if options.check:
-        print("\n".join(wrong := differences(stated, table)))
+        wrong = differences(stated, table)
+        print("\n".join(wrong))
         return int(bool(wrong))
     PAGE.write_text(TABLE.sub(lambda _: table, text), encoding="utf-8")
     return 0
