@@ -64,11 +64,13 @@ def data_pipeline(photos: bool = False):
     resized to 32x32.
     """
     from PIL import Image
-    pictures, batch, size, space, channels = ((_photos(), 64, 224, "RGB", 3) if photos
-                                              else (_digits(), 100, 32, "GRAY", 1))
+    pictures = _photos() if photos else _digits()
+    batch, size = (64, 224) if photos else (100, 32)
+    space, channels = ("RGB", 3) if photos else ("GRAY", 1)
     contents, labels = [], np.arange(len(pictures), dtype=np.int32)
     for picture in pictures:
-        Image.fromarray(picture).save(f := io.BytesIO(), "JPEG")
+        f = io.BytesIO()
+        Image.fromarray(picture).save(f, "JPEG")
         contents.append(f.getvalue())
     folder = tempfile.TemporaryDirectory()
     with flow.data.ofrecord_writer(folder.name) as w:

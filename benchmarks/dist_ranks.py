@@ -44,8 +44,12 @@ def ways(kind: str, nbytes: int) -> dict:
     if engine.name == "mpi":
         world = engine.MPI.COMM_WORLD
         call = world.Allreduce if reduces else world.Allgather
-        found["raw"] = lambda: call(a, mine)
-        found["raw"]()
+
+        def call_mpi():
+            call(a, mine)
+
+        found["raw"] = call_mpi
+        call_mpi()
     else:
         others = [a, *(np.random.default_rng(i).standard_normal(n).astype(np.float32) for i in devices[1:])]
         by_hand = (lambda: np.add(*others, out=mine)) if reduces else (lambda: np.stack(others, out=mine))

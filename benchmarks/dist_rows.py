@@ -106,8 +106,7 @@ def lenet():
         step = (twins.graph_step if graph else _eager)(flow, model,
                                                        flow.optim.SGD(model.parameters(), lr=1e-3), loss)
         found[name] = functools.partial(step, *given)
-    value = lambda t: t.numpy().item()
-    losses = {name: [value(f()) for _ in range(3)] for name, f in found.items()}
+    losses = {name: [f().numpy().item() for _ in range(3)] for name, f in found.items()}
     for name, some in losses.items():
         np.testing.assert_allclose(some, losses["one device"], rtol=1e-4, err_msg=name)
     flow.manual_seed(0)

@@ -48,7 +48,10 @@ def fit(sizes: Sequence[float], values: Sequence[float]) -> Fit | None:
 def _line(n: np.ndarray, v: np.ndarray, constant: float) -> tuple[float, float, float]:
     """Return (slope, shift, weighted squared error) of a line through log(v - constant) over log(n)."""
     x, y, weight = np.log(n), np.log(v - constant), ((v - constant) / v) ** 2
-    mean = lambda a: (weight * a).sum() / weight.sum()
+
+    def mean(a: np.ndarray) -> float:
+        return (weight * a).sum() / weight.sum()
+
     dx, dy = x - mean(x), y - mean(y)
     slope = (weight * dx * dy).sum() / (weight * dx * dx).sum()
     return slope, mean(y) - slope * mean(x), float((weight * (dy - slope * dx) ** 2).sum())

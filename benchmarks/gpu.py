@@ -14,6 +14,8 @@ from __future__ import annotations
 import argparse
 import contextlib
 import datetime
+import functools
+import operator
 import os
 from collections.abc import Callable
 from typing import NamedTuple
@@ -70,11 +72,20 @@ def product(n: int) -> dict[str, Callable]:
     with contextlib.suppress(flow.errors.UnsupportedError):       # cuBLAS is not installed
         blas.library()
         addresses = [t.data_ptr() for t in (x, y, z)]
-        found["cuBLAS"] = lambda: (blas.gemm(*addresses, 0, n, n, n, 0, n, 0, n, 1, 0, 0, None), z)[1]
+
+        def call_cublas():
+            blas.gemm(*addresses, 0, n, n, n, 0, n, 0, n, 1, 0, 0, None)
+            return z
+
+        found["cuBLAS"] = call_cublas
     if torch:
         torch.backends.cuda.matmul.allow_tf32 = False
         p, q = torch.tensor(a, device="cuda"), torch.tensor(b, device="cuda")
-        found["torch eager"] = lambda: p @ q
+
+        def call_torch():
+            return p @ q
+
+        found["torch eager"] = call_torch
     return agree(found)
 
 
@@ -99,7 +110,7 @@ def bound(text: str, arrays: int, sizes: Sizes) -> dict[str, Callable]:
              "copy": lambda: driver.memcpy_dtod_async(target.data_ptr(), source.data_ptr(), moved, None)}
     if torch:
         p = torch.tensor(a, device="cuda")
-        found["torch eager"] = lambda: ours(torch, p)
+        found["torch eager"] = functools.partial(ours, torch, p)
     return agree(found, 2e-2)
 
 
@@ -141,7 +152,11 @@ def peer(name: str, net, x, y, optimizer: Callable, loss: Callable) -> Callable:
     """Return a training step of PyTorch that is warmed up."""
     captured = name.endswith("graph")
     more = {"capturable": True} if captured and optimizer is adamw else {}
-    rule, forward = optimizer(torch, net.parameters(), **more), lambda x, y: loss(torch)(net(x), y)
+    rule = optimizer(torch, net.parameters(), **more)
+
+    def forward(x, y):
+        return loss(torch)(net(x), y)
+
     if name.endswith("compile"):
         forward = torch.compile(forward)
 
@@ -187,7 +202,8 @@ def labelled(classes: int, *shape: int) -> Callable:
 
 def rows(s: Sizes, small: bool) -> list[Row]:
     """Return the rows. `target`: the project's goal for the ratio to the best peer, or to the copy."""
-    cross, squared = (lambda lib: lib.nn.functional.cross_entropy), (lambda lib: lib.nn.functional.mse_loss)
+    cross = operator.attrgetter("nn.functional.cross_entropy")
+    squared = operator.attrgetter("nn.functional.mse_loss")
     width, heads = (16, 2) if small else (256, 4)
 
     def gpt(lib, fused=False):

@@ -61,8 +61,7 @@ def limits(threads: int) -> tuple[float, float]:
     """Measure (FLOP, bytes read) per second, by a 1536 x 1536 product and a sum over 256 MB."""
     flow.set_num_threads(threads)
     a, big = flow.ones(1536, 1536), flow.ones(1 << 26)
-    product, total = lambda: a @ a, lambda: big.sum()
-    return 2 * 1536.0 ** 3 / quickest(product), 4.0 * (1 << 26) / quickest(total)
+    return 2 * 1536.0 ** 3 / quickest(lambda: a @ a), 4.0 * (1 << 26) / quickest(big.sum)
 
 
 def quickest(f, rounds: int = 12) -> float:

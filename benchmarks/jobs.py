@@ -109,14 +109,20 @@ def gpt_block(start, x, target, heads: int = 4):
     w = {f"{name}-{kind}": next(arrays) for name in GPT for kind in ("weight", "bias")}
     flow.clear_default_session()
 
+    def variable(n):
+        return flow.get_variable(n, w[n].shape, initializer=constant(w[n]))
+
+    def norm(h, n):
+        return F.layer_norm(h, variable(f"{n}-weight"), variable(f"{n}-bias"), 2, 2)
+
+    def linear(h, n):
+        return flow.matmul(h, variable(f"{n}-weight"), transpose_b=True) + variable(f"{n}-bias")
+
+    def split(h):
+        return flow.transpose(flow.reshape(h, [batch, length, heads, width // heads]), [0, 2, 1, 3])
+
     @flow.global_function("train")
     def train(x: tp.Numpy.Placeholder(x.shape), target: tp.Numpy.Placeholder(x.shape)) -> tp.Numpy:
-        variable = lambda n: flow.get_variable(n, w[n].shape, initializer=constant(w[n]))
-        norm = lambda h, n: F.layer_norm(h, variable(f"{n}-weight"), variable(f"{n}-bias"), 2, 2)
-        linear = lambda h, n: flow.matmul(h, variable(f"{n}-weight"),
-                                          transpose_b=True) + variable(f"{n}-bias")
-        split = lambda h: flow.transpose(flow.reshape(h, [batch, length, heads, width // heads]),
-                                         [0, 2, 1, 3])
         position = flow.range(length)
         hidden = flow.math.less(flow.reshape(position, [length, 1]), position)
         qkv = linear(norm(x, "norm1"), "qkv")

@@ -112,9 +112,14 @@ def rows(Row) -> list:
     def row(name, kind, build, job, batch, target, inner=1, rounds=20, **more):
         return Row(name, functools.partial(kind, build, job, batch, **more), target, inner, rounds)
 
-    tiny, mlp = (lambda lib: twins.mlp(lib, (4, 16, 3))), (lambda lib: twins.mlp(lib, (784, 512, 10)))
-    flat4, flat, digits, images = (labelled(*a) for a in (((8, 4), 3), ((100, 784), 10),
-                                                          ((100, 1, 28, 28), 10), ((64, 3, 32, 32), 1000)))
+    def tiny(lib):
+        return twins.mlp(lib, (4, 16, 3))
+
+    def mlp(lib):
+        return twins.mlp(lib, (784, 512, 10))
+
+    flat4, flat = labelled((8, 4), 3), labelled((100, 784), 10)
+    digits, images = labelled((100, 1, 28, 28), 10), labelled((64, 3, 32, 32), 1000)
     return [
         row("MLP 4-16-3 batch 8, training step", training, tiny, jobs.mlp, flat4, 5, inner=1000),
         row("MLP 784-512-10 batch 100, training step", training, mlp, jobs.mlp, flat, 1.3, inner=20),

@@ -69,7 +69,10 @@ def training(build: Callable, model, x, y, optimizer: Callable, loss: Callable,
     for way in ways(TRAINING, images):
         peer = twin(build, model, way)
         rule = optimizer(torch, peer.parameters(), **({"fused": True} if way.fused else {}))
-        forward = lambda x, y, peer=peer: loss(torch)(peer(x), y)
+
+        def forward(x, y, peer=peer):
+            return loss(torch)(peer(x), y)
+
         if way.compiled:
             forward = torch.compile(forward)
         tx, ty = given(x, way), torch.tensor(y)
@@ -125,7 +128,11 @@ def runtimes(graph, x: np.ndarray, threads: int) -> dict[str, Callable]:
             options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
             session = onnxruntime.InferenceSession(file, options, providers=["CPUExecutionProvider"])
             name = session.get_inputs()[0].name
-            found["onnxruntime"] = lambda: session.run(None, {name: x})[0]
+
+            def call_onnxruntime():
+                return session.run(None, {name: x})[0]
+
+            found["onnxruntime"] = call_onnxruntime
         try:
             import openvino
         except ImportError:
@@ -136,5 +143,9 @@ def runtimes(graph, x: np.ndarray, threads: int) -> dict[str, Callable]:
                 "INFERENCE_NUM_THREADS": threads, "PERFORMANCE_HINT": "LATENCY",
                 "INFERENCE_PRECISION_HINT": "f32"})
             request = compiled.create_infer_request()
-            found["OpenVINO"] = lambda: request.infer([x])[0]
+
+            def call_openvino():
+                return request.infer([x])[0]
+
+            found["OpenVINO"] = call_openvino
     return found

@@ -135,6 +135,10 @@ class Result:
         return "  ".join(cells) + (f"   goal {self.target:.2g}" if self.target else "")
 
 
+def _format_ratio(result: Result, peer: str) -> str:
+    return "{:.2f} ({:.2f})".format(*result.ratio(peer))
+
+
 def markdown(results: dict[str, dict[int, Result]]) -> str:
     """Return the table of docs/speed.md: for each number of threads the best peer and PyTorch eager."""
     counts = sorted({n for by in results.values() for n in by})
@@ -148,9 +152,8 @@ def markdown(results: dict[str, dict[int, Result]]) -> str:
         for n in counts:
             result = by.get(n)
             peers = result.peers() if result else []
-            say = lambda peer, result=result: "{:.2f} ({:.2f})".format(*result.ratio(peer))
-            cells.append(f"{say(peers[0])} {peers[0]}" if peers else "")
-            cells.append(say("torch eager") if "torch eager" in peers else "")
+            cells.append(f"{_format_ratio(result, peers[0])} {peers[0]}" if peers else "")
+            cells.append(_format_ratio(result, "torch eager") if "torch eager" in peers else "")
         cells.append(unit(min(by[max(by)].times["flowedu"])))
         lines.append(f"| {name} | {' | '.join(cells)} |")
     return "\n".join(lines)

@@ -169,7 +169,10 @@ def show_devices(found: dict) -> None:
           f"  predicted by chapter 6's cost model: seconds, MB that a device sends, MB it needs;\n"
           "  measured: seconds, MB that the process grows by")
     print(f"  {'':10s}{'2: predicted':>22s}{'measured':>20s}" + "".join(f"{k:>22,}" for k in many))
-    cell = lambda f: f"{f['seconds']:.3f} s {f['sent'] / 1e6:5.0f} {f['memory'] / 1e6:5.0f}"
+
+    def cell(f):
+        return f"{f['seconds']:.3f} s {f['sent'] / 1e6:5.0f} {f['memory'] / 1e6:5.0f}"
+
     for plan, by in found["predicted"].items():
         got = found["measured"][plan]
         print(f"  {plan:10s}{cell(by['2']):>22s}{got['seconds']:12.3f} s {got['memory'] / 1e6:5.0f}"

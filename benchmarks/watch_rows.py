@@ -17,11 +17,13 @@ def watched_step():
     seen = []
     flow.clear_default_session()
 
+    def initialize(shape, dtype, seed):
+        return w
+
     def define(name: str, watch: bool):
         def job(images: tp.Numpy.Placeholder((BATCH, 784)),
                 labels: tp.Numpy.Placeholder((BATCH,), flow.int32)) -> tp.Numpy:
-            first = lambda shape, dtype, seed: w
-            h = flow.layers.dense(images, 512, flow.nn.relu, kernel_initializer=first, name=f"{name}1")
+            h = flow.layers.dense(images, 512, flow.nn.relu, kernel_initializer=initialize, name=f"{name}1")
             logits = flow.layers.dense(h, 10, kernel_initializer=flow.truncated_normal(0.1), name=f"{name}2")
             loss = flow.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)
             flow.optimizer.SGD(flow.optimizer.PiecewiseConstantScheduler([], [0.1])).minimize(loss)
