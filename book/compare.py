@@ -1,5 +1,8 @@
-"""The tables of the page "From PyTorch", from the data that answers a program's calls (flowedu/mock/differences.py), and
-from that of optimizers and schedules (flowedu/mock/differs_optim.py)."""
+"""Tables of the page "From PyTorch".
+
+Their data is in flowedu/mock/differences.py, which answers the calls of programs, and in
+flowedu/mock/differs_optim.py (optimizers and schedules).
+"""
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence

@@ -58,7 +58,7 @@ def show(app, docname: str, source: list[str]) -> None:
 
 
 def again(app, *_) -> list[str]:
-    """Lessons are read again in every run: what they print, an exercise, or what a name does may have changed."""
+    """Read lessons again in every run, because outputs, exercises, or linked names may have changed."""
     return [str(p.relative_to(ROOT).with_suffix("")) for p in (*pages.LESSONS, *pages.OWN, *REFERENCE)]
 
 

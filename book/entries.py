@@ -1,5 +1,8 @@
-"""An entry of the reference: what is known of a public name, from the object itself, its op's record, the tables of
-differences and the lessons. No Sphinx here: book/names_directive.py puts it on a page."""
+"""Entries of the reference: facts about a public name.
+
+They come from the object itself, the record of its op, the tables of differences, and the lessons. This
+module does not use Sphinx. book/names_directive.py puts entries on pages.
+"""
 from __future__ import annotations
 
 import ast
@@ -27,8 +30,11 @@ LINES = 3                                      # of pages that use a name
 
 
 class Entry(NamedTuple):
-    """path: below flowedu. kind: "function", "class", "module" or "data". text: its docstring. original: the name whose
-    entry says the rest, or "". facts: {what: the words for it}. example: lines of a session, or ""."""
+    """Entry of a public name.
+
+    path: below flowedu. kind: "function", "class", "module" or "data". text: the docstring. original: the
+    name whose entry has the rest, or "". facts: {kind of fact: text}. example: lines of a session, or "".
+    """
 
     path: str
     kind: str
@@ -275,7 +281,7 @@ def differences(path: str) -> list[str]:
 # ---- examples
 @functools.cache
 def examples() -> dict[str, str]:
-    """{name: the session that shows it}, of reference/examples/*.txt: below a line `# name name` its lines."""
+    """Return {name: its session}, from reference/examples/*.txt. `# name name` is above the lines."""
     return {name: text for file in EXAMPLES for name, text in examples_of(file).items()}
 
 

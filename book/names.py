@@ -1,4 +1,4 @@
-"""Where a public name stands in the reference: the blocks ```{names} of book/reference/*.md say it, a section each.
+"""Places of public names in the reference. Each block ```{names} of book/reference/*.md is a section.
 
 `linalg.*` in a block stands for every public name directly below `linalg` that no block names.
 """
@@ -15,8 +15,8 @@ import flowedu as flow
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = sorted((ROOT / "book" / "reference").glob("*.md"))
 # what the engine keeps in a tensor, no part of what users call
-INSIDE = set("""address check_meta_consistency epoch global_layout has_memory inference link node out_index parts rare spec
-    peek refresh_view shares_block symbol tracked uniform""".split())
+INSIDE = set("""address check_meta_consistency epoch global_layout has_memory inference link node out_index
+    parts rare spec peek refresh_view shares_block symbol tracked uniform""".split())
 BLOCK = re.compile(r"^```\{names\}\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -71,7 +71,7 @@ def value(path: str) -> Any:
 
 @functools.cache
 def originals() -> dict[str, str]:
-    """{name: the first name of the same function or class}: the one it was defined with, else the shortest."""
+    """Return {name: first name of the same object}: the one it was defined with, else the shortest."""
     same: dict[int, list[str]] = {}
     for name in places():
         x = value(name)

@@ -1,6 +1,7 @@
-"""The block ```{names}: an entry (entries.py) for each of its names, as Sphinx's domain of Python has them, so that search
-and other books (objects.inv) find them. Docstrings are plain text; nothing in them means anything to a
-markup.
+"""The block ```{names}: an entry (entries.py) for each of its names.
+
+The entries belong to Sphinx's domain of Python, so that search and other books (objects.inv) find them.
+Docstrings are shown as plain text, without markup.
 """
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The lessons, and the whole programs of the gallery, as Jupyter notebooks: `make notebooks` writes build/notebooks.
+"""Lessons and whole programs of the gallery as Jupyter notebooks: `make notebooks` writes build/notebooks.
 
 A page is a notebook: each Python block a cell, with what it printed when it was run for the book; all else is
 text. Blocks that must fail have the tag `raises-exception`, those that need a GPU `skip-execution`, which
@@ -75,7 +75,7 @@ def of_page(path: Path, printed: Iterable[str | None], out: Path = OUT) -> dict:
 
 
 def linked(text: str, path: Path, out: Path = OUT) -> str:
-    """Links of a page as they are right in its notebook: to other notebooks, and to files of the repository."""
+    """Return a page with the links of its notebook: to other notebooks, and to files of the repository."""
     def right(match: re.Match) -> str:
         target = (path.parent / match[1]).resolve()
         if not target.exists():

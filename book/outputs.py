@@ -1,5 +1,7 @@
-"""What the code blocks of the lessons print: each page runs in a process of its own, and a page that has not changed is not
-run again. Pages with kernels of a GPU run in the simulator where `make test-cuda` has set it up.
+"""Outputs of the code blocks of the lessons.
+
+Each page runs in a process of its own. A page that has not changed is not run again. Pages with GPU kernels
+run in the simulator if `make test-cuda` has set it up.
 
     python book/outputs.py PAGE OUT.json     one page
 """
@@ -63,7 +65,7 @@ def all_outputs(pages: list[Path], kept: Path) -> dict[Path, list[str | None]]:
 
 
 def pictures(page: Path, kept: Path) -> dict[str, str]:
-    """{name: text} of the pictures (.svg, .html) that the blocks of a page wrote into their folder when it was run."""
+    """Return {name: text} of the pictures (.svg, .html) that the blocks of a page wrote when it was run."""
     found, = kept.glob(f"{page.parent.name}-{page.stem}-*{DRAWN}")
     return json.loads(found.read_text(encoding="utf-8"))
 

@@ -36,8 +36,11 @@ SAID = {"": ("Exercises in the library itself", "Try it", "not run here: it need
 
 @dataclass(frozen=True)
 class Part:
-    """A piece of a page. kind: "text", "code" (a Python block that ran or was left out) or "output", what the page promises
-    of a block that was left out. printed: what the code printed; None where it was left out."""
+    """Piece of a page.
+
+    kind: "text", "code" (a Python block that ran or was left out), or "output" (the output that the page
+    shows for a block that was left out). printed: the output of the code; None if it was left out.
+    """
 
     kind: str
     text: str
@@ -47,7 +50,10 @@ class Part:
 
 
 def parts(path: Path, printed: Iterable[str | None]) -> Iterator[Part]:
-    """A page in pieces, in order, without what it promises of blocks that ran. printed: what they print, in order."""
+    """Yield the pieces of a page, in order, without the shown outputs of blocks that ran.
+
+    printed: the outputs of these blocks, in order.
+    """
     text = TONGUES.sub("", path.read_text(encoding="utf-8"), count=1)
     read, outputs, out = 0, iter(printed), None
     for match in BLOCK.finditer(text):
@@ -83,7 +89,7 @@ def page(path: Path, printed: list[str | None]) -> str:
 
 
 def with_pictures(text: str, made: Mapping[str, str]) -> str:
-    """The page with a picture or a table for each line `% picture name`. made: {name of a file: what is in it}."""
+    """Replace each line `% picture name` by a picture or a table. made: {file name: content}."""
     def raw(match: re.Match) -> str:
         whole = made[match[1]]
         body = re.search(r"<body>\n(.*)</body>", whole, re.DOTALL)
@@ -158,7 +164,8 @@ def _after(path: Path, tongue: str) -> str:
 
 def exercise(hole: course.Hole, tongue: str = "") -> str:
     """An exercise as its work file words it: the task, an example, never the answer."""
-    into, (*_, stars, each, then, where) = tongue.removeprefix(".") or "en", SAID[tongue]
+    into = tongue.removeprefix(".") or "en"
+    stars, each, then, where = SAID[tongue][3:]
     effort = describe_effort(hole, into)
     lines = ["", f"### {hole.id} {_plain(tr(hole.title, into))}", "", f"`make check EX={hole.id}` · {effort}",
              "", _plain(unbroken(tr(hole.task, into).strip())), ""]

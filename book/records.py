@@ -1,5 +1,7 @@
-"""What the record of an op (core/ops/record.py) says of the function that users call: its axes, its element types, its
-gradient, which file has it. Said here once, for every function that is an op of its arguments."""
+"""Facts from the record of an op (core/ops/record.py) about the function that users call.
+
+They are its axes, element types, gradient, and file, for every function that is an op of its arguments.
+"""
 from __future__ import annotations
 
 import functools
@@ -21,8 +23,10 @@ WHOLE = 4                                      # more axes than this are no exam
 
 
 def record(function: Any) -> Op | None:
-    """The op that a function is of its arguments, or None: the one of its closure, or one that its code calls and that is
-    named as it is (`cat` is concat)."""
+    """Return the op that a function is of its arguments, or None.
+
+    It is the op in its closure, or an op that its code calls and that has its name (`cat` is concat).
+    """
     inner = inspect.unwrap(getattr(function, "function", function))
     quick = getattr(inner, "quick", None)
     if quick:
@@ -106,7 +110,7 @@ def gradient_of(op: Op) -> tuple[str, ...]:
 
 
 def home(op: Op) -> tuple[str, int]:
-    """(file below the repository, line) of the record: where its reference function stands, which is beside it."""
+    """Return (file below the repository, line) of the reference function, which is next to the record."""
     for f in (op.ref, op.made[1].axes, op.shape, op.check, op.view):
         if callable(f) and getattr(f, "__code__", None):
             path = Path(f.__code__.co_filename)

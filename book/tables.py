@@ -24,7 +24,7 @@ LAYOUTS = {"S(0)": flow.sbp.split(0), "S(1)": flow.sbp.split(1), "B": flow.sbp.b
 
 
 def boxing() -> dict[str, Any]:
-    """Every route between layouts of one value on the first k devices: {"2 P 4 B": {bytes, hops, picture}}."""
+    """Return the routes between layouts of one value on k devices: {"2 P 4 B": {bytes, hops, picture}}."""
     flow.distributed.set_virtual_devices(max(DEVICES))
     places = {k: flow.placement("cpu", [*range(k)]) for k in DEVICES}
     routes = {}
