@@ -1,4 +1,4 @@
-"""The milestone "from scratch" of chapters 1 to 4: trains LeNet on digits with all your answers to their exercises.
+"""The milestone "from scratch" of chapters 1 to 4: trains LeNet on digits with all your answers.
 
 `make from-scratch` runs it, and counts how much of the executed code is yours. The program defines an
 activation (2.8, 2.9). It trains a few batches eagerly, with your NumPy formulas of momentum and Adam. Then it
@@ -19,7 +19,8 @@ from flowedu.ops.update_adaptive import _adam
 from flowedu.ops.update_sgd import momentum
 from flowedu.swap import replaced
 
-BATCH, LAST, BATCHES, EPOCHS, WANTED = 100, 60, 40, 3, 0.93
+BATCH, LAST = 100, 60
+BATCHES, EPOCHS, WANTED = 40, 3, 0.93
 EAGERLY, RATE = 10, 0.05
 
 

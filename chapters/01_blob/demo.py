@@ -1,4 +1,4 @@
-"""Demo of chapter 1: draws three views of one block of memory, and measures the time that reusing memory saves."""
+"""Demo of chapter 1: draws three views of one block of memory, and measures the time that reuse saves."""
 import argparse
 import time
 from pathlib import Path

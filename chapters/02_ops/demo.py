@@ -1,4 +1,4 @@
-"""Demo of chapter 2: draws the tape of a small expression, and prints the ops of its forward and backward pass."""
+"""Demo of chapter 2: draws the tape of an expression, and prints the ops of its forward and backward pass."""
 import argparse
 from pathlib import Path
 
@@ -8,7 +8,8 @@ from flowedu.core.ops.call import call_below, interpreter
 from flowedu.show.svg import FILLS, GREY, Drawing
 from flowedu_course.demo import opening
 
-WIDTH, HEIGHT, ACROSS, DOWN = 150, 54, 205, 96      # size and distance of boxes, in pixels
+WIDTH, HEIGHT = 150, 54                             # size of boxes, in pixels
+ACROSS, DOWN = 205, 96                              # distance of boxes, in pixels
 
 
 class Names:
@@ -73,7 +74,8 @@ def picture(result, names: dict, path: Path) -> Path:
     for n in order:
         edges = [e for e in getattr(n, "edges", ()) if e is not None]
         for i, e in enumerate(edges):
-            (x1, y1), (x2, y2) = spots[id(n)], spots[id(e)]
+            x1, y1 = spots[id(n)]
+            x2, y2 = spots[id(e)]
             if x1 - x2 > ACROSS:                        # route the arrow above the boxes in between
                 d.line((x1 + 30, y1), (x1 + 30, y1 - 18), (x2 + WIDTH - 30, y1 - 18))
                 d.arrow(x2 + WIDTH - 30, y1 - 18, x2 + WIDTH - 30, y2, GREY)

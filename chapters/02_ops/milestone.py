@@ -7,7 +7,8 @@ import flowedu as flow
 from flowedu.core.ops.call import interpreter
 from flowedu.core.ops.reverse import Recorder, reverse
 
-POINTS, HIDDEN, STEPS, RATE, WANTED = 200, 24, 600, 0.02, 0.97
+POINTS, HIDDEN = 200, 24
+STEPS, RATE, WANTED = 600, 0.02, 0.97
 
 
 def spirals(rng):

@@ -1,4 +1,4 @@
-"""Demo of chapter 3: trains a small convolutional network on digits, and draws its filters and activations."""
+"""Demo of chapter 3: trains a small convolutional network on digits, and draws filters and activations."""
 import argparse
 import time
 from pathlib import Path

@@ -1,4 +1,7 @@
-"""Milestone 3: trains a network on digits, with your padding, initial values, variables, layer norm, and momentum."""
+"""Milestone 3: trains a network on digits.
+
+The network uses your padding, initial values, variables, layer norm, and momentum.
+"""
 import time
 
 import numpy as np
@@ -9,7 +12,8 @@ from flowedu.ops.norm import layer_norm, layer_norm_grad
 from flowedu.ops.update_sgd import momentum
 from flowedu.swap import replaced
 
-WANTED, EPOCHS, RATE, BETA = 0.95, 6, 0.1, 0.9
+WANTED, EPOCHS = 0.95, 6
+RATE, BETA = 0.1, 0.9
 
 
 def network(x):

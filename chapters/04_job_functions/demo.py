@@ -1,4 +1,4 @@
-"""Demo of chapter 4: trains LeNet as a job function on handwritten digits, saves and reloads it, and draws the results.
+"""Demo of chapter 4: trains LeNet as a job function on digits, saves and reloads it, and draws the results.
 
     python chapters/04_job_functions/demo.py [--epochs 8] [--seed 0] [--threads N] [--out FOLDER] [--quick]
 

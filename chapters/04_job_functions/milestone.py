@@ -1,4 +1,4 @@
-"""Milestone 4: trains LeNet as a job function with your passes and planner, and draws your plan and the library's."""
+"""Milestone 4: trains LeNet with your passes and planner, and draws your plan and the library's."""
 import argparse
 import os
 import subprocess

@@ -44,7 +44,10 @@ def draw(path: Path) -> Path:
     found = gradients()
     d = Drawing(760, 420, "Sizes of gradients before and after the loss is multiplied by 65,536, beside what "
                 "float16 holds")
-    x = lambda power: 40 + (power - LOW) * 680 / (HIGH - LOW)
+
+    def x(power: float) -> float:
+        return 40 + (power - LOW) * 680 / (HIGH - LOW)
+
     for row, (moved, what) in enumerate(((0, "as they are"), (SCALE, "loss multiplied by 65,536"))):
         top, floor = 40 + 190 * row, 190 + 190 * row
         d.add("rect", x=x(LOW), y=top, width=x(SMALLEST) - x(LOW), height=floor - top, fill=FILLS[3])

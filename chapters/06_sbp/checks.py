@@ -52,7 +52,8 @@ def check_legal(f):
             raise Wrong(f"legal gives {got!r} for {name}", "a set of tuples such as ('S0', 'B', 'S0')")
         if want - got:
             raise Wrong(f"{name}: {said(min(want - got))} is legal, and not in the set",
-                        "try every sbp of every input, and compare what comes out with each sbp of the output")
+                        "try every sbp of every input, and compare what comes out with each sbp of the "
+                        "output")
         if got - want:
             raise Wrong(f"{name}: {min(got - want)} is not legal",
                         "gather the parts, and compare with f of the whole inputs")

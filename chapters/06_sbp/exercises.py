@@ -2,7 +2,8 @@
 
     python -m flowedu_course.exercises chapters/06_sbp
 
-Here, an sbp is a text: "B", "P", "S0", "S1" ... A value on several devices is a list with one array per device.
+Here, an sbp is a text: "B", "P", "S0", "S1" ... A value on several devices is a list with one array per
+device.
 """
 
 
@@ -13,7 +14,7 @@ def legal(f, inputs, scatter, gather):
     and one of its axes.
 
     Args:
-        f: a function of NumPy arrays that returns one array. It may raise ValueError if the shapes do not fit.
+        f: a function of NumPy arrays that returns one array. It may raise ValueError if shapes do not fit.
         inputs: the arrays.
         scatter: scatter(array, sbp) returns the arrays of the two devices.
         gather: gather(parts, sbp) returns the value of parts with this sbp, or None if the parts cannot have

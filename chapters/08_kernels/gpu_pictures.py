@@ -117,7 +117,8 @@ def roofline(points: dict[str, float], path: Path) -> Path:
     """Draw the roofline, and a point for each kernel of `points`, {name: operations per byte}."""
     d = Drawing(900, 420)
     # Limits of the axes, as powers of ten: operations per byte, and operations per second.
-    low, high, bottom, top = -2, 3, 10.5, 14.2
+    low, high = -2, 3
+    bottom, top = 10.5, 14.2
 
     def at(intensity: float) -> tuple[float, float]:
         speed = min(PEAK, BANDWIDTH * intensity)

@@ -3,7 +3,8 @@ from pathlib import Path
 
 from flowedu.show.svg import FILLS, GREY, Drawing
 
-ROW, LEFT, WIDTH, MOST = 30, 330, 560, 18
+ROW, LEFT = 30, 330
+WIDTH, MOST = 560, 18
 
 
 def traffic(kernels: dict[str, dict[str, int]], path: Path) -> Path:

@@ -4,7 +4,8 @@ from pathlib import Path
 
 from flowedu.show.svg import Drawing
 
-WIDTH, HEIGHT, LEFT, MARGIN = 640, 320, 70, 40
+WIDTH, HEIGHT = 640, 320
+LEFT, MARGIN = 70, 40
 COLORS = ("#1f5fa8", "#c0502a", "#3c7d3c")
 
 

@@ -1,10 +1,10 @@
-"""A GPT on four devices: data parallel over two groups, and tensor parallel over the two devices of each group.
+"""A GPT on four devices: data parallel over two groups, and tensor parallel over the devices of each group.
 
     python chapters/gallery/parallel_gpt.py [--steps 60] [--out FOLDER] [--quick]
-    python -m flowedu.distributed.launch --nproc_per_node 4 chapters/gallery/parallel_gpt.py     # needs mpi4py
+    python -m flowedu.distributed.launch --nproc_per_node 4 chapters/gallery/parallel_gpt.py
 
-The first command uses four virtual devices of one process, and the second uses four ranks. The model is
-trained on the text of this file. The drawing compares the losses with those of one device.
+The first command uses four virtual devices of one process, and the second uses four ranks (mpi4py). The model
+is trained on the text of this file. The drawing compares the losses with those of one device.
 """
 import argparse
 from pathlib import Path
@@ -20,8 +20,11 @@ from flowedu.models import GPT
 B, split = flow.sbp.broadcast, flow.sbp.split
 GRID = [[0, 1], [2, 3]]                                   # each row has a copy of the model
 BATCH, LENGTH = 8, 32
-SPLITS = {"qkv.weight": split(0), "qkv.bias": split(0), "mlp.0.weight": split(0), "mlp.0.bias": split(0),    # outputs
-          "proj.weight": split(1), "mlp.2.weight": split(1)}                                                 # inputs
+SPLITS = {
+    # split along outputs
+    "qkv.weight": split(0), "qkv.bias": split(0), "mlp.0.weight": split(0), "mlp.0.bias": split(0),
+    # split along inputs
+    "proj.weight": split(1), "mlp.2.weight": split(1)}
 
 
 class Train(nn.Graph):

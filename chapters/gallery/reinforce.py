@@ -18,7 +18,10 @@ import flowedu as flow
 from flowedu import nn
 from flowedu.distributions import Categorical
 
-GRAVITY, CART, POLE, HALF, FORCE, TICK = 9.8, 1.0, 0.1, 0.5, 10.0, 0.02       # m/s^2, kg, kg, m, N, s
+GRAVITY = 9.8                    # m/s^2
+CART, POLE = 1.0, 0.1            # kg
+HALF = 0.5                       # m
+FORCE, TICK = 10.0, 0.02         # N, s
 LONGEST = 300
 
 
@@ -68,7 +71,8 @@ def main(options) -> None:
     episodes, lengths = 8 if options.quick else options.episodes, []
     bar = tqdm(range(episodes), desc="learning", unit=" episodes", leave=False, disable=None)
     for _ in bar:
-        state, done, states, actions = cart.reset(), False, [], []
+        state, done = cart.reset(), False
+        states, actions = [], []
         while not done:
             with flow.no_grad():
                 action = Categorical(logits=policy(flow.tensor(state, dtype=flow.float32))).sample().item()

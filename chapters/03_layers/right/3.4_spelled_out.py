@@ -8,7 +8,10 @@ def forward(x, gamma, beta, begin_norm_axis, epsilon):
 
 def backward(dy, x, gamma, mean, inv_std, begin_norm_axis):
     rows, cols = tuple(range(begin_norm_axis)), tuple(range(begin_norm_axis, x.ndim))
-    lift = lambda v: v.reshape(*v.shape, *(1,) * len(cols))
+
+    def lift(v):
+        return v.reshape(*v.shape, *(1,) * len(cols))
+
     r = lift(inv_std)
     xhat, g = (x - lift(mean)) * r, dy * gamma
     dx = r * (g - g.mean(cols, keepdims=True) - xhat * (g * xhat).mean(cols, keepdims=True))

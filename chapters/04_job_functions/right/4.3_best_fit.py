@@ -1,5 +1,5 @@
 def place(buffers):
-    """The largest first, each into the smallest gap that is large enough; of equal ones the longest life first."""
+    """Place the largest first, each into the smallest gap that fits; of equal ones the longest life first."""
     done = []
     for b in sorted((b for b in buffers if b.in_arena), key=lambda b: (rounded(b.nbytes), b.last - b.first,
                                                                        -b.first),

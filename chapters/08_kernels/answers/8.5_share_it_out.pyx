@@ -11,7 +11,7 @@ cdef int64_t blocks(const fe_call *call) noexcept nogil:
 
 cdef int sum_all(fe_call *call, const fe_team *team, void *tag) noexcept nogil:
     cdef const float *x = <const float *>call.args[0].data
-    cdef double *part = <double *>call.work                         # one for each block of the array, whoever adds it
+    cdef double *part = <double *>call.work            # one for each block of the array, whoever adds it
     cdef int64_t n = fe_numel(&call.args[0]), b, i, lo, hi
     cdef double total = 0
     fe_split(blocks(call), 1, team, &lo, &hi)

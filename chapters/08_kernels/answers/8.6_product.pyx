@@ -6,7 +6,8 @@ cdef enum:
     COLS = 32
 
 
-cdef void tile(const float *a, const float *b, float *y, int64_t k, int64_t n, int64_t rows, int64_t cols) noexcept nogil:
+cdef void tile(const float *a, const float *b, float *y, int64_t k, int64_t n, int64_t rows,
+               int64_t cols) noexcept nogil:
     """y[0:rows, 0:cols] = a b: the sums stay in registers while s goes over all of k."""
     cdef float sum0[COLS]
     cdef float sum1[COLS]

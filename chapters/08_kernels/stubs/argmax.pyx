@@ -6,7 +6,8 @@ from flowedu._kernels.core.extent cimport *
 cdef int argmax(fe_call *call, const fe_team *team, void *tag) noexcept nogil:
     cdef const float *x = <const float *>call.args[0].data
     cdef int64_t *y = <int64_t *>call.args[1].data
-    cdef Extent e = extent(&call.args[0], call.ints[0])          # x is (e.outer, e.n, e.inner), y is (e.outer, e.inner)
+    # x is (e.outer, e.n, e.inner), y is (e.outer, e.inner).
+    cdef Extent e = extent(&call.args[0], call.ints[0])
     # 8.4: your turn
     return FE_OK
 

@@ -6,7 +6,8 @@ from flowedu._kernels.core.extent cimport *
 cdef int cumsum(fe_call *call, const fe_team *team, void *tag) noexcept nogil:
     cdef const float *x = <const float *>call.args[0].data
     cdef float *y = <float *>call.args[1].data
-    cdef Extent e = extent(&call.args[0], call.ints[0])          # x is (e.outer, e.n, e.inner), sums run along axis 1
+    # x is (e.outer, e.n, e.inner), sums run along axis 1.
+    cdef Extent e = extent(&call.args[0], call.ints[0])
     # 8.3: your turn
     return FE_OK
 

@@ -1,4 +1,4 @@
-"""Kernels for the lines of SNAKE: one loop for each line and each type, as tiles.h makes them from formulas.h."""
+"""Kernels for the lines of SNAKE: one loop per line and type, as tiles.h makes them from formulas.h."""
 from flowedu._kernels.core.abi cimport *
 
 cdef extern from *:

@@ -9,7 +9,8 @@ cdef extern from "scalarmath.h" nogil:
 cdef int softmax(fe_call *call, const fe_team *team, void *tag) noexcept nogil:
     cdef const float *x = <const float *>call.args[0].data
     cdef float *y = <float *>call.args[1].data
-    cdef int64_t n = call.args[0].shape[call.args[0].ndim - 1]   # row length; fe_numel(&call.args[0]) is the size of x
+    # n: row length. fe_numel(&call.args[0]) is the size of x.
+    cdef int64_t n = call.args[0].shape[call.args[0].ndim - 1]
     # 8.2: your turn
     return FE_OK
 
