@@ -161,7 +161,8 @@ def mul(a: Tensor, b: Tensor) -> Tensor:
         a: pairs (..., 2).
         b: pairs (..., 2); the shapes broadcast.
     """
-    (ar, ai), (br, bi) = (P.unbind(_pairs("fft.mul", x, name), -1) for x, name in ((a, "a"), (b, "b")))
+    ar, ai = P.unbind(_pairs("fft.mul", a, "a"), -1)
+    br, bi = P.unbind(_pairs("fft.mul", b, "b"), -1)
     return J.stack([ar * br - ai * bi, ar * bi + ai * br], -1)
 
 

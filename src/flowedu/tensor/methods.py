@@ -17,16 +17,18 @@ from flowedu.tensor.reductions import covariance, cumulative, reduce
 from flowedu.tensor.shapes import join_and_pad, reshape_and_permute, split_and_flip
 
 METHODS = {
-    elementwise: """exp expm1 exp2 log log1p log2 log10 sqrt rsqrt reciprocal sin cos tan asin acos atan sinh cosh tanh
-        asinh acosh atanh arcsin arccos arctan arcsinh arccosh arctanh erf erfc erfinv lgamma digamma sigmoid gelu mish
-        softsign silu selu softplus logit sinc deg2rad rad2deg abs absolute sign sgn square relu relu6 neg negative positive
-        floor ceil trunc fix round frac clone add sub subtract mul multiply div divide true_divide floor_divide
-        remainder fmod pow float_power atan2 arctan2 xlogy copysign addcmul addcdiv lerp hypot logaddexp logaddexp2
-        heaviside ldexp maximum minimum fmax fmin clamp clip clamp_min clamp_max nan_to_num signbit eq ne lt le gt ge
-        not_equal less less_equal greater greater_equal logical_and logical_or logical_xor logical_not bitwise_and
-        bitwise_or bitwise_xor bitwise_not bitwise_left_shift bitwise_right_shift isnan isinf isfinite isposinf isneginf
-        isclose equal allclose any all count_nonzero""",
-    reduce: "sum prod mean nansum nanmean amax amin aminmax argmax argmin max min var std logsumexp norm renorm",
+    elementwise: """exp expm1 exp2 log log1p log2 log10 sqrt rsqrt reciprocal sin cos tan asin acos atan sinh
+        cosh tanh asinh acosh atanh arcsin arccos arctan arcsinh arccosh arctanh erf erfc erfinv lgamma
+        digamma sigmoid gelu mish softsign silu selu softplus logit sinc deg2rad rad2deg abs absolute sign sgn
+        square relu relu6 neg negative positive floor ceil trunc fix round frac clone add sub subtract mul
+        multiply div divide true_divide floor_divide remainder fmod pow float_power atan2 arctan2 xlogy
+        copysign addcmul addcdiv lerp hypot logaddexp logaddexp2 heaviside ldexp maximum minimum fmax fmin
+        clamp clip clamp_min clamp_max nan_to_num signbit eq ne lt le gt ge not_equal less less_equal greater
+        greater_equal logical_and logical_or logical_xor logical_not bitwise_and bitwise_or bitwise_xor
+        bitwise_not bitwise_left_shift bitwise_right_shift isnan isinf isfinite isposinf isneginf isclose
+        equal allclose any all count_nonzero""",
+    reduce: """sum prod mean nansum nanmean amax amin aminmax argmax argmin max min var std logsumexp norm
+        renorm""",
     cumulative: "cumsum cumprod cummax cummin logcumsumexp diff",
     reshape_and_permute: """reshape view view_as reshape_as flatten ravel unflatten squeeze unsqueeze permute
         transpose swapaxes swapdims t adjoint movedim moveaxis expand expand_as broadcast_to repeat tile
@@ -34,7 +36,8 @@ METHODS = {
     split_and_flip: """narrow select split chunk tensor_split unbind unfold diagonal as_strided flip fliplr
         flipud roll rot90 hsplit vsplit dsplit""",
     join_and_pad: "tril triu diag diagflat diag_embed take_along_dim",
-    products: "matmul mm bmm mv dot vdot inner outer ger addmm addmv addr baddbmm addbmm kron cross trace matrix_power",
+    products: """matmul mm bmm mv dot vdot inner outer ger addmm addmv addr baddbmm addbmm kron cross trace
+        matrix_power""",
     inverse_and_norms: "inverse det",
     factorizations: "cholesky_inverse cholesky_solve triangular_solve",
     least_squares: "logdet matrix_exp pinverse",

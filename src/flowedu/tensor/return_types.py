@@ -19,8 +19,10 @@ def _named(name: str, fields: str = "values indices") -> type:
                                 f"({fields.replace(' ', ', ')})."})
 
 
-max, min, sort, topk, kthvalue, median, mode, cummax, cummin, nanmedian = map(_named, (
-    "max", "min", "sort", "topk", "kthvalue", "median", "mode", "cummax", "cummin", "nanmedian"))
+max, min = _named("max"), _named("min")
+sort, topk, kthvalue = _named("sort"), _named("topk"), _named("kthvalue")
+median, nanmedian, mode = _named("median"), _named("nanmedian"), _named("mode")
+cummax, cummin = _named("cummax"), _named("cummin")
 linalg_cholesky_ex, linalg_inv_ex = (_named("linalg_cholesky_ex", "L info"),
                                      _named("linalg_inv_ex", "inverse info"))
 linalg_eigh, linalg_qr = _named("linalg_eigh", "eigenvalues eigenvectors"), _named("linalg_qr", "Q R")

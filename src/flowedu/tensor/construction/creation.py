@@ -159,8 +159,8 @@ def _from_tensors(data: Sequence, kind: dt.dtype | None) -> Tensor:
     shape, dtype = parts[0].shape, kind or parts[0].dtype
     for i, part in enumerate(parts):
         if part.shape != shape:
-            raise ShapeError(f"tensor: the entries of a list have different shapes: {tuple(shape)} at entry 0 "
-                             f"and {tuple(part.shape)} at entry {i}", expected="equal shapes",
+            raise ShapeError(f"tensor: the entries of a list have different shapes: {tuple(shape)} at "
+                             f"entry 0 and {tuple(part.shape)} at entry {i}", expected="equal shapes",
                              got=str(tuple(part.shape)), fix="flow.cat joins tensors along an axis they have")
     rows = tuple(reshaped(cast(part, dtype), (1, *shape)) for part in parts)
     return _CONCAT.call(rows, (0,)) if len(rows) > 1 else clone(rows[0])
@@ -580,7 +580,8 @@ def _typed(name: str, kind: dt.dtype) -> Callable[..., Tensor]:
         return construct(name, kind, args, device, placement, sbp)
 
     make.__name__ = make.__qualname__ = name
-    make.dtype = kind  # type: ignore[attr-defined]  # an attribute of a function, for x.type(flow.FloatTensor)
+    # x.type(flow.FloatTensor) reads it.
+    make.dtype = kind  # type: ignore[attr-defined]  # an attribute of a function
     make.__doc__ = f"""Return a tensor of dtype {kind.name}.
 
     Args:
@@ -592,9 +593,13 @@ def _typed(name: str, kind: dt.dtype) -> Callable[..., Tensor]:
     return make
 
 
-FloatTensor, DoubleTensor, HalfTensor = (_typed(n, d) for n, d in (
-    ("FloatTensor", dt.float32), ("DoubleTensor", dt.float64), ("HalfTensor", dt.float16)))
-IntTensor, LongTensor, ShortTensor, CharTensor, ByteTensor, BoolTensor = (_typed(n, d) for n, d in (
-    ("IntTensor", dt.int32), ("LongTensor", dt.int64), ("ShortTensor", dt.int16), ("CharTensor", dt.int8),
-    ("ByteTensor", dt.uint8), ("BoolTensor", dt.bool_)))
+FloatTensor = _typed("FloatTensor", dt.float32)
+DoubleTensor = _typed("DoubleTensor", dt.float64)
+HalfTensor = _typed("HalfTensor", dt.float16)
+IntTensor = _typed("IntTensor", dt.int32)
+LongTensor = _typed("LongTensor", dt.int64)
+ShortTensor = _typed("ShortTensor", dt.int16)
+CharTensor = _typed("CharTensor", dt.int8)
+ByteTensor = _typed("ByteTensor", dt.uint8)
+BoolTensor = _typed("BoolTensor", dt.bool_)
 BFloat16Tensor = _typed("BFloat16Tensor", getattr(dt, "bfloat16", dt.float16))

@@ -81,10 +81,19 @@ class device:
 
 CPU = device("cpu", 0)
 
+
+def _return_zero() -> int:
+    return 0
+
+
+def _import_nothing(name: str) -> Any:
+    return None
+
+
 # flowedu.cuda replaces these: the number of usable GPUs, and the current one of this thread.
-gpus: Callable[[], int] = lambda: 0
-current: Callable[[], int] = lambda: 0
-part: Callable[[str], Any] = lambda name: None           # a module of flowedu.cuda if a GPU exists
+gpus: Callable[[], int] = _return_zero
+current: Callable[[], int] = _return_zero
+part: Callable[[str], Any] = _import_nothing             # a module of flowedu.cuda if a GPU exists
 
 
 def place_at(x: TensorBase) -> int:

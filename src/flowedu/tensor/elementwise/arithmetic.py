@@ -83,7 +83,8 @@ mul, floor_divide, remainder = (_arithmetic("mul"), _arithmetic("floor_divide", 
 fmod, true_divide = _arithmetic("fmod"), _arithmetic("true_divide", "div")
 _add, _sub, _pow = _arithmetic("add"), _arithmetic("sub"), _arithmetic("pow")
 maximum, minimum = _arithmetic("maximum"), _arithmetic("minimum")
-atan2, xlogy, copysign, hypot = (_arithmetic(n, real=True) for n in ("atan2", "xlogy", "copysign", "hypot"))
+atan2, xlogy = _arithmetic("atan2", real=True), _arithmetic("xlogy", real=True)
+copysign, hypot = _arithmetic("copysign", real=True), _arithmetic("hypot", real=True)
 multiply, arctan2 = mul, atan2
 
 

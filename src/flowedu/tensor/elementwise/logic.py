@@ -48,7 +48,9 @@ def _comparing(name: str, op_name: str | None = None) -> Callable[..., Tensor]:
     return f
 
 
-eq, ne, lt, le, gt, ge = (_comparing(n) for n in ("eq", "ne", "lt", "le", "gt", "ge"))
+eq, ne = _comparing("eq"), _comparing("ne")
+lt, le = _comparing("lt"), _comparing("le")
+gt, ge = _comparing("gt"), _comparing("ge")
 not_equal, less, less_equal = ne, lt, le
 greater, greater_equal = gt, ge
 

@@ -46,7 +46,7 @@ def _describe(name: str, arguments: str) -> str:
 
 def _define(name: str, kinds: tuple[dt.dtype, ...], arguments: str,
             convert: Callable[[Op, Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
-    """Return a function that calls the op `name`, and convert(op, x) for a dtype that is not one of `kinds`."""
+    """Return a function that calls the op `name`, or convert(op, x) if the dtype is not one of `kinds`."""
     op = _op(name)
     call = op.call
 
@@ -74,13 +74,18 @@ def _any(name: str) -> Callable[[Tensor], Tensor]:
 
 
 # ---- one input, real numbers
-exp, expm1, exp2, log, log1p, log2, log10, sqrt, rsqrt, reciprocal = (_real(n) for n in (
-    "exp", "expm1", "exp2", "log", "log1p", "log2", "log10", "sqrt", "rsqrt", "reciprocal"))
-sin, cos, tan, asin, acos, atan, sinh, cosh, tanh, asinh, acosh, atanh = (_real(n) for n in (
-    "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh"))
+exp, expm1, exp2 = _real("exp"), _real("expm1"), _real("exp2")
+log, log1p = _real("log"), _real("log1p")
+log2, log10 = _real("log2"), _real("log10")
+sqrt, rsqrt, reciprocal = _real("sqrt"), _real("rsqrt"), _real("reciprocal")
+sin, cos, tan = _real("sin"), _real("cos"), _real("tan")
+asin, acos, atan = _real("asin"), _real("acos"), _real("atan")
+sinh, cosh, tanh = _real("sinh"), _real("cosh"), _real("tanh")
+asinh, acosh, atanh = _real("asinh"), _real("acosh"), _real("atanh")
 arcsin, arccos, arctan = asin, acos, atan
 arcsinh, arccosh, arctanh = asinh, acosh, atanh
-erf, erfc, erfinv, lgamma, sigmoid = (_real(n) for n in ("erf", "erfc", "erfinv", "lgamma", "sigmoid"))
+erf, erfc, erfinv = _real("erf"), _real("erfc"), _real("erfinv")
+lgamma, sigmoid = _real("lgamma"), _real("sigmoid")
 gelu, mish, softsign = (_real(n) for n in ("gelu", "mish", "softsign"))
 
 

@@ -24,7 +24,8 @@ def _later(module: str, name: str) -> Callable:
 
     call.__name__ = name
     call.__doc__ = f"See help(flowedu.{module}.{name})."
-    call.later = f"{module}.{name}"  # type: ignore[attr-defined]  # the reference copies the docstring of this function
+    # The reference copies the docstring of this function.
+    call.later = f"{module}.{name}"  # type: ignore[attr-defined]
     return call
 
 

@@ -13,7 +13,14 @@ from flowedu.core.grad.tape import run_backward
 from flowedu.core.ops import view
 from flowedu.core.ops.call import current_interpreter
 from flowedu.core.values import thread_state
-from flowedu.errors import CallError, GradientError, LazyTensorError, ShapeError, UnsupportedError, format_value
+from flowedu.errors import (
+    CallError,
+    GradientError,
+    LazyTensorError,
+    ShapeError,
+    UnsupportedError,
+    format_value,
+)
 from flowedu.tensor.construction.creation import zeros_like
 from flowedu.tensor.devices.conversion import made_on
 from flowedu.tensor.gradients.grad_mode import is_grad_enabled, no_grad

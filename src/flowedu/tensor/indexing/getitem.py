@@ -31,7 +31,8 @@ from flowedu.tensor.shapes import reshape_and_permute as S
 from flowedu.tensor.shapes.split_and_flip import flip
 
 _op = REGISTRY.__getitem__
-_SLICE, _RESHAPE, _GATHER, _GATHER_ND, _RANGE = map(_op, ("slice", "reshape", "gather", "gather_nd", "range"))
+_SLICE, _RESHAPE, _RANGE = _op("slice"), _op("reshape"), _op("range")
+_GATHER, _GATHER_ND = _op("gather"), _op("gather_nd")
 _KINDS = "integers, slices (`:`), ellipsis (`...`), None, bools, lists, arrays and integer or bool tensors"
 
 

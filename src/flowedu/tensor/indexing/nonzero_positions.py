@@ -26,7 +26,8 @@ def data(what: str, x: Tensor) -> np.ndarray:
         raise LazyTensorError(f"{what}: the shape of its result depends on the data, which a graph has not "
                               f"while it is built", expected="an eager tensor",
                               got=f"a lazy tensor of shape {tuple(x.shape)}",
-                              fix="call it outside nn.Graph, or use flow.where(mask, x, y), whose shape is known")
+                              fix="call it outside nn.Graph, or use flow.where(mask, x, y), whose shape is "
+                                  "known")
     return x.peek()
 
 

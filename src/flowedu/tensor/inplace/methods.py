@@ -26,15 +26,14 @@ from flowedu.tensor.inplace.writing import check_writable, set_layout, try_into,
 _UNARY = ("floor ceil trunc abs neg exp expm1 log log1p sqrt rsqrt reciprocal sin cos tan tanh sinh cosh "
           "asin acos atan asinh acosh atanh sigmoid relu square erf erfc sign").split()
 # Everything else is computed in new memory and copied.
-_OTHERS = """round log2 log10 frac erfinv lgamma digamma exp2 logit pow remainder fmod floor_divide clamp clamp_min
-    clamp_max clip masked_fill masked_scatter scatter scatter_add scatter_reduce index_add index_fill index_copy index_put
-    index_reduce put
-    addcmul addcdiv addmm addmv addr addbmm baddbmm lerp triu tril logical_not logical_and logical_or logical_xor eq ne lt
-    le gt ge not_equal less less_equal greater greater_equal
-    bitwise_and bitwise_or bitwise_xor bitwise_not bitwise_left_shift
-    bitwise_right_shift nan_to_num absolute negative cumsum cumprod atan2 arctan2 hypot xlogy copysign true_divide subtract
-    multiply divide renorm sgn heaviside ldexp deg2rad rad2deg fix float_power sinc arcsin arccos arctan arcsinh arccosh
-    arctanh""".split()
+_OTHERS = """round log2 log10 frac erfinv lgamma digamma exp2 logit pow remainder fmod floor_divide clamp
+    clamp_min clamp_max clip masked_fill masked_scatter scatter scatter_add scatter_reduce index_add
+    index_fill index_copy index_put index_reduce put addcmul addcdiv addmm addmv addr addbmm baddbmm lerp triu
+    tril logical_not logical_and logical_or logical_xor eq ne lt le gt ge not_equal less less_equal greater
+    greater_equal bitwise_and bitwise_or bitwise_xor bitwise_not bitwise_left_shift bitwise_right_shift
+    nan_to_num absolute negative cumsum cumprod atan2 arctan2 hypot xlogy copysign true_divide subtract
+    multiply divide renorm sgn heaviside ldexp deg2rad rad2deg fix float_power sinc arcsin arccos arctan
+    arcsinh arccosh arctanh""".split()
 
 
 def _function(name: str) -> Callable:

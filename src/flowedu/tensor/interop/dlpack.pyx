@@ -1,8 +1,8 @@
 """Exchange of memory with other libraries without a copy, with DLPack or with the address of GPU memory.
 
 A capsule contains a C struct with the address, dtype, shape, strides, and a `deleter`. The consumer renames
-the capsule to "used_..." and calls the deleter when it no longer needs the memory. The destructor of an unused
-capsule calls the deleter.
+the capsule to "used_..." and calls the deleter when it no longer needs the memory. The destructor of an
+unused capsule calls the deleter.
 """
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc

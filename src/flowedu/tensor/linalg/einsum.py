@@ -102,12 +102,14 @@ def _pair(x: Tensor, t: str, y: Tensor, u: str, keep: set[str]) -> tuple[Tensor,
         z = transposed(z, tuple(term.index(c) for c in order))
         return S.expand(z, *[size[c] for c in order])
 
-    n = lambda letters: prod(size[c] for c in letters)
-    a = S.reshape(arranged(x, t, batch + rows + inner), n(batch), n(rows), n(inner))
-    b = S.reshape(arranged(y, u, batch + inner + cols), n(batch), n(inner), n(cols))
+    def count(letters: Sequence[str]) -> int:
+        return prod(size[c] for c in letters)
+
+    a = S.reshape(arranged(x, t, batch + rows + inner), count(batch), count(rows), count(inner))
+    b = S.reshape(arranged(y, u, batch + inner + cols), count(batch), count(inner), count(cols))
     out = batch + rows + cols
     if not inner:
-        z = a * S.transpose(b, 1, 2) if not cols else reshaped(a, (n(batch), n(rows), 1)) * b
+        z = a * S.transpose(b, 1, 2) if not cols else reshaped(a, (count(batch), count(rows), 1)) * b
     else:
         z = matmul(a, b)
     return reshaped(z, tuple(size[c] for c in out)), "".join(out)

@@ -79,7 +79,8 @@ def _running(name: str, smallest: bool) -> Callable[..., Any]:
         return result(_op("dim_gather").call((input, at), (axis,)), at)
 
     f.__name__ = f.__qualname__ = name
-    f.__doc__ = f"""Return (values, indices) of the {'smallest' if smallest else 'largest'} element up to each index.
+    rank = "smallest" if smallest else "largest"
+    f.__doc__ = f"""Return (values, indices) of the {rank} element up to each index.
 
     Args:
         input: tensor.

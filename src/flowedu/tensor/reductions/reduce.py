@@ -19,7 +19,8 @@ from flowedu.tensor.arguments.types import Axes, Number
 from flowedu.tensor.dtypes.promotion import check_rank, wide
 
 _op = REGISTRY.__getitem__
-_SUM, _PROD, _MAX, _MIN, _ARGMAX = map(_op, ("sum", "prod", "max", "min", "argmax"))
+_SUM, _PROD = _op("sum"), _op("prod")
+_MAX, _MIN, _ARGMAX = _op("max"), _op("min"), _op("argmax")
 
 
 def _count(shape: Sequence[int], axes: Sequence[int]) -> int:
@@ -46,7 +47,8 @@ def _total(name: str, op: Op) -> Callable[..., Tensor]:
             return run(op, (input,), (dims(dim, input.ndim, name), keepdim), REDUCING)
         return op.call((input,), (dims(dim, input.ndim, name), keepdim))
 
-    f.quick = op, 2, -1, [(dims(None, rank, name), False) for rank in range(9)]  # type: ignore[attr-defined]  # an attribute of a function
+    attributes = [(dims(None, rank, name), False) for rank in range(9)]
+    f.quick = op, 2, -1, attributes  # type: ignore[attr-defined]  # an attribute of a function
     f.__name__ = f.__qualname__ = name
     f.__doc__ = f"""Return the {name} of the elements.
 
@@ -219,7 +221,8 @@ def _max_or_min(name: str, whole: Callable, place: Callable, pair: Callable) -> 
     f.__name__ = f.__qualname__ = name
     f.__doc__ = f"""Return the {name}imum of all elements, along an axis, or of two tensors.
 
-    `{name}(x)` is 0-dim. `{name}(x, dim)` returns (values, indices); the gradient goes to the selected element.
+    `{name}(x)` is 0-dim. `{name}(x, dim)` returns (values, indices); the gradient goes to the selected
+    element.
     `{name}(x, other)` is the elementwise {name}imum.
 
     Args:
@@ -403,7 +406,8 @@ def norm(input: Tensor, p: Number | str = "fro", dim: Axes | None = None, keepdi
         order = 2 if p in ("fro", None) else float(p)
     except ValueError:
         raise ArgumentError(f"norm: there is no norm {p!r}", expected='"fro" or a number', got=repr(p),
-                            fix='"fro" is the root of the sum of squares; flow.linalg.matrix_norm(x, "nuc")') from None
+                            fix='"fro" is the root of the sum of squares; '
+                                'flow.linalg.matrix_norm(x, "nuc")') from None
     return vector_norm(input, order, dim, keepdim, dtype=dtype)
 
 

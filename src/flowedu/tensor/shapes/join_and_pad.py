@@ -365,8 +365,8 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Te
                          fix="reshape the indices")
     indices = E.where(E.lt(indices, 0), indices + input.shape[axis], indices)
     shape = S.broadcast_shapes(*[(*x.shape[:axis], 1, *x.shape[axis + 1:]) for x in (input, indices)])
-    wide = lambda x: S.expand(x, *shape[:axis], x.shape[axis], *shape[axis + 1:])
-    return _op("dim_gather").call((wide(input), wide(indices)), (axis,))
+    input, indices = (S.expand(x, *shape[:axis], x.shape[axis], *shape[axis + 1:]) for x in (input, indices))
+    return _op("dim_gather").call((input, indices), (axis,))
 
 
 def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:

@@ -344,7 +344,8 @@ def repeat(input: Tensor, *times_: Sizes, repeats: Sequence[int] | None = None) 
 
     Args:
         input: tensor.
-        *times_: number of copies per axis, or one tuple. If there are more counts than axes, new axes come first.
+        *times_: number of copies per axis, or one tuple. If there are more counts than axes, new axes come
+            first.
         repeats: the counts as a keyword; default: None.
     """
     times = sizes(times_ if repeats is None else (repeats,))
