@@ -6,7 +6,7 @@
     job/           jobs: settings, sessions, placements, views, checkpoints
     data/ image/ record/     files of records and images
     custom/        ops that a program defines
-    math.py, linalg.py, random.py ...    the modules flow.math, flow.linalg, flow.random (see flowedu/aliases.py)
+    math.py, linalg.py ...   the modules flow.math, flow.linalg and others (see flowedu/aliases.py)
     names.py       names that have an older and a newer meaning
     public.py      the names of `flow`
 """

@@ -183,8 +183,8 @@ def parallel_cast(input, name: str | None = None, distribute: Distribute | None 
             raise CheckError(f"parallel_cast: {what} is not a layout", got=repr(d),
                              expected="flow.distribute.split(axis) or broadcast()",
                              fix="None" if d is AUTO else "flow.distribute.split(0)")
-    sbp = lambda d: None if d is None else d.sbp
-    return _cast(input, sbp(distribute), sbp(gradient_distribute), name=name)
+    sbp, gradient_sbp = (None if d is None else d.sbp for d in (distribute, gradient_distribute))
+    return _cast(input, sbp, gradient_sbp, name=name)
 
 
 def hierarchical_parallel_cast(input, parallel_hierarchy=None, parallel_distribution=None, grad_mode=None,

@@ -23,7 +23,9 @@ from flowedu.oneflow04.conv_layers import (
 )
 from flowedu.oneflow04.distribute import AUTO, BROADCAST, split
 from flowedu.oneflow04.functions.axes import normal_axis
-from flowedu.oneflow04.functions.gradients import layer_norm_grad, layer_norm_param_grad  # noqa: F401  (also names of flow.layers)
+
+# Also names of flow.layers.
+from flowedu.oneflow04.functions.gradients import layer_norm_grad, layer_norm_param_grad  # noqa: F401
 from flowedu.oneflow04.functions.shapes_and_constants import reshape
 from flowedu.oneflow04.math import add, matmul, relu
 from flowedu.oneflow04.nn import functions as F

@@ -25,15 +25,17 @@ from flowedu.core.values import dtype as dt
 from flowedu.diagnostics.lazy_imports import lazy_import
 from flowedu.errors import ArgumentError, CheckError, DTypeError, UnsupportedError
 from flowedu.oneflow04.functions.axes import normal_axis
-from flowedu.oneflow04.functions.gather_scatter import (  # noqa: F401  (math.unsorted_segment_sum and its kin)
+
+# F401: names of flow.math that this module does not use.
+from flowedu.oneflow04.functions.gather_scatter import (  # noqa: F401
     unsorted_batch_segment_sum,
     unsorted_segment_sum,
     unsorted_segment_sum_like,
 )
-from flowedu.oneflow04.functions.gradients import gelu_grad, sigmoid_grad  # noqa: F401  (math.gelu_grad, math.sigmoid_grad)
-from flowedu.oneflow04.functions.pad_slice_broadcast import broadcast_to_compatible_with  # noqa: F401  (and its second name)
-from flowedu.oneflow04.functions.ranges_and_triangles import tril, triu  # noqa: F401  (math.tril, math.triu)
-from flowedu.oneflow04.functions.sort_and_top_k import in_top_k, top_k  # noqa: F401  (math.in_top_k, math.top_k)
+from flowedu.oneflow04.functions.gradients import gelu_grad, sigmoid_grad  # noqa: F401
+from flowedu.oneflow04.functions.pad_slice_broadcast import broadcast_to_compatible_with  # noqa: F401
+from flowedu.oneflow04.functions.ranges_and_triangles import tril, triu  # noqa: F401
+from flowedu.oneflow04.functions.sort_and_top_k import in_top_k, top_k  # noqa: F401
 from flowedu.ops.argmax import argmax as _argmax
 from flowedu.ops.bounds import clamp_max as _clamp_max
 from flowedu.ops.bounds import clamp_min as _clamp_min

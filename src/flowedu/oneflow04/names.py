@@ -35,6 +35,10 @@ from flowedu.oneflow04.functions import (
 from flowedu.oneflow04.nn import feature_maps, group_norm, losses
 
 
+def _is_never_older(args: tuple) -> bool:
+    return False
+
+
 class Older(NamedTuple):
     """The meaning of a name in OneFlow 0.4.
 
@@ -49,7 +53,7 @@ class Older(NamedTuple):
 
     function: Callable
     sure: tuple[type, ...] | None = None
-    means: Callable[[tuple], bool] = lambda args: False
+    means: Callable[[tuple], bool] = _is_never_older
     values: int = 0
 
 
@@ -159,8 +163,8 @@ class Choice:
     def text(self) -> str:
         """The documentation of both functions."""
         if self.values:
-            return f"{self.newer.__doc__}\n\n    Called with blobs or tensors it is the function of OneFlow 0.4: " \
-                   f"{self.newer.__name__}{inspect.signature(self.older)}."
+            return (f"{self.newer.__doc__}\n\n    Called with blobs or tensors it is the function of OneFlow "
+                    f"0.4: {self.newer.__name__}{inspect.signature(self.older)}.")
         older, newer = (inspect.cleandoc(f.__doc__ or "") for f in (self.older, self.newer))
         return (f"Of blobs (OneFlow 0.4): {older}\n\n"
                 f"Of tensors: {self.newer.__name__}{inspect.signature(self.newer)}. {newer}")

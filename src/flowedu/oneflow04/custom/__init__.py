@@ -1,5 +1,4 @@
-"""User ops: kernels and gradients in Python (op), OneFlow's builder (builder), and ops from a folder (module).
-"""
+"""User ops: kernels and gradients in Python (op), OneFlow's builder (builder), ops of a folder (module)."""
 from flowedu.oneflow04.custom.builder import (
     consistent_user_op_builder, consistent_user_op_module_builder, user_op_builder, user_op_module_builder)
 from flowedu.oneflow04.custom.libraries import LibraryError, load_library, load_library_now

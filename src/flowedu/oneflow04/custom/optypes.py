@@ -57,8 +57,9 @@ def _body(f: Any) -> Callable:
 
 
 # ---- elementwise
-for _name in ("abs acos acosh asin asinh atan atanh ceil cos cosh erf erfc exp expm1 floor lgamma log log1p log_sigmoid "
-              "reciprocal reciprocal_no_nan rsqrt sign sin sinh softplus sqrt square tan tanh").split():
+for _name in ("abs acos acosh asin asinh atan atanh ceil cos cosh erf erfc exp expm1 floor lgamma log log1p "
+              "log_sigmoid reciprocal reciprocal_no_nan rsqrt sign sin sinh softplus sqrt square tan "
+              "tanh").split():
     _type(_name, "x -> y", REGISTRY[_name])
 _type("negative", "x -> y", neg)
 _type("rint", "x -> y", round_op)
@@ -187,7 +188,9 @@ def op_type(name: str) -> OpType:
 
 def of_record(op: Op) -> OpType:
     """Return a record as an op type, under its own names."""
-    word = lambda n: n[:-1] if n.endswith("_") and keyword.iskeyword(n[:-1]) else n
+    def word(n: str) -> str:
+        return n[:-1] if n.endswith("_") and keyword.iskeyword(n[:-1]) else n
+
     run = (lambda xs, **attrs: op(*xs, **attrs)) if op.variadic else op
     return OpType(tuple(map(word, op.inputs)) if not op.variadic else (f"{op.inputs[0]}*",),
                   tuple(map(word, op.outputs)), dict(op.attrs), run)

@@ -64,8 +64,9 @@ def write_ofrecord(out_dir: str, parts: int) -> None:
             for image, label in zip(images, labels.astype(np.int32)):
                 w.write({"images": image.tobytes(), "labels": label})
         print(f"{Path(out_dir) / part}: {w.count:,} records in {parts} part{'s' * (parts > 1)}")
+    folder = str(Path(out_dir) / "train")
     print(f"""Read them with
-    records = flow.data.ofrecord_reader({str(Path(out_dir) / 'train')!r}, batch_size=100, data_part_num={parts})
+    records = flow.data.ofrecord_reader({folder!r}, batch_size=100, data_part_num={parts})
     images = flow.data.OFRecordRawDecoder(records, "images", (1, 28, 28), flow.float32)    # 0 to 255
     labels = flow.data.OFRecordRawDecoder(records, "labels", (), flow.int32)""")
 

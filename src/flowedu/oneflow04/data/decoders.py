@@ -1,8 +1,9 @@
 """Decoders from a batch of records to arrays (raw values) or to TensorBuffers of bytes or images.
 
     records = flow.data.ofrecord_reader("digits", batch_size=32)
-    labels = flow.data.OFRecordRawDecoder(records, "class/label", shape=(), dtype=flow.int32)     # (32,)
-    images = flow.data.OFRecordImageDecoder(records, "encoded", color_space="RGB")                # 32 of (H, W, 3)
+    # labels: (32,). images: 32 of (H, W, 3).
+    labels = flow.data.OFRecordRawDecoder(records, "class/label", shape=(), dtype=flow.int32)
+    images = flow.data.OFRecordImageDecoder(records, "encoded", color_space="RGB")
 """
 from __future__ import annotations
 

@@ -107,7 +107,8 @@ def read_part(path: str | os.PathLike) -> Iterator[RawRecord]:
                                     expected="[length: int64, little endian][OFRecord message]",
                                     got=f"length {length}",
                                     fix="is it an OFRecord file? flow.data.ofrecord_writer makes them")
-                if length > left or len(data := f.read(length)) < length:
+                data = f.read(length) if length <= left else b""
+                if len(data) < length:
                     raise _cut(path, offset, f"{length} bytes of record", left)
                 yield RawRecord(data, path, offset)
                 offset += _LENGTH.size + length

@@ -49,8 +49,7 @@ def range(start: int, limit: int | None = None, delta: int = 1, dtype=None, name
 
 
 def _below(rows: int, columns: int, diagonal: int):
-    """Return an int8 mask (rows, columns): 1 on and below the diagonal that is `diagonal` columns to the right.
-    """
+    """Return an int8 mask (rows, columns): 1 on and below the diagonal `diagonal` columns to the right."""
     return _e.greater_equal(reshape(positions(rows, start=diagonal), shape=(rows, 1)), positions(columns))
 
 

@@ -39,7 +39,7 @@ ctypedef fused real:
 
 
 cdef class Axis:
-    """The result of `resample.taps(source, ...)` for one axis, with the taps of an output pixel next to each other."""
+    """The result of `resample.taps(source, ...)` for an axis. The taps of an output pixel are neighbors."""
 
     cdef Py_ssize_t source, count, n                  # input pixels, output pixels, taps per output pixel
     cdef const int32_t[:, ::1] indices                # (count, n)
@@ -67,7 +67,10 @@ cdef inline Taps taps_of(Axis axis):
 
 
 cdef inline Py_ssize_t used(const float *weight, Py_ssize_t n, bint all) noexcept nogil:
-    """Return the number of taps without trailing zero weights. With `all` they stay, so that 0 * infinity is NaN."""
+    """Return the number of taps without trailing zero weights.
+
+    With `all` these stay, so that 0 * infinity is NaN.
+    """
     while not all and n > 1 and weight[n - 1] == 0:
         n -= 1
     return n
@@ -103,7 +106,10 @@ cdef inline void down(const pixel *x, Py_ssize_t width, const Taps *t, Py_ssize_
 
 cdef inline void across(const float *mixed, Py_ssize_t channels, const Taps *t, float *y,
                         bint all) noexcept nogil:
-    """Write the row, resized horizontally, to `y`. `channels` is a constant in each call, so that loops are unrolled."""
+    """Write the row, resized horizontally, to `y`.
+
+    `channels` is a constant in each call, so that loops are unrolled.
+    """
     cdef Py_ssize_t j, k, c, n
     cdef const int32_t *index = t.index
     cdef const float *weight = t.weight
@@ -136,7 +142,10 @@ cdef inline float rounded(float v) noexcept nogil:
 
 cdef void blend_image(const pixel *x, Py_ssize_t width, Py_ssize_t channels, const Taps *rows,
                       const Taps *cols, result *y, float *mixed) noexcept nogil:
-    """Resize one image. `mixed` is a buffer for a row of the input and a row of the output, with one value after each."""
+    """Resize one image.
+
+    `mixed` is a buffer for a row of the input and a row of the output, with one value after each.
+    """
     cdef Py_ssize_t i, j, n = cols.count * channels
     cdef float *line = mixed + width * channels + 1
     mixed[width * channels] = 0                       # fe_across_three reads it, but does not use the result
@@ -241,8 +250,8 @@ cdef struct Arrow:                 # `struct ArrowArray` of Arrow's C data inter
 def unpack(capsule, cnp.ndarray y not None, bint backwards):
     """Copy the pixels of a Pillow image of 1 or 3 channels into y, uint8 (H, W, C).
 
-    The capsule is from `__arrow_c_array__`, with one or four bytes per pixel; anything else raises ValueError.
-    `backwards` reverses the order of the channels.
+    The capsule is from `__arrow_c_array__`, with one or four bytes per pixel; anything else raises
+    ValueError. `backwards` reverses the order of the channels.
     """
     cdef const Arrow *a = <const Arrow *>PyCapsule_GetPointer(capsule, "arrow_array")
     cdef const Arrow *numbers
@@ -255,8 +264,8 @@ def unpack(capsule, cnp.ndarray y not None, bint backwards):
     numbers = a if grey else NULL
     if not grey and a.n_children == 1 and a.length == n and a.offset == 0:
         numbers = a.children[0]
-    if numbers == NULL or numbers.n_children or numbers.n_buffers != 2 or numbers.offset or numbers.length != (
-            n if grey else 4 * n) or numbers.buffers[1] == NULL:
+    if numbers == NULL or numbers.n_children or numbers.n_buffers != 2 or numbers.offset \
+            or numbers.length != (n if grey else 4 * n) or numbers.buffers[1] == NULL:
         raise ValueError("unpack: these are not so many pixels")
     cdef const uint8_t *x = <const uint8_t *>numbers.buffers[1]
     cdef uint8_t *out = <uint8_t *>cnp.PyArray_DATA(y)

@@ -90,7 +90,7 @@ _poly_scale = _define(_POLYGON + "_scale(x, scale) -> y", _make_scale(_POLYGON +
 
 @front("ObjectBboxFlip")
 def object_bbox_flip(bbox, image_size, flip_code):
-    """Flip boxes with their images (flow.image.flip): x becomes width - 1 - x, and left and right are exchanged.
+    """Flip boxes with their images (flow.image.flip): x becomes width - 1 - x; left and right are exchanged.
 
     Args:
         bbox: boxes, a TensorBuffer of shape (N,) of arrays (n, 4).

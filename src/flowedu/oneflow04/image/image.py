@@ -74,7 +74,10 @@ def _align(x: TensorBuffer, shape: tuple, dtype: dt.dtype, alignment: int) -> np
     for i, a in enumerate(x.items):
         if a.dtype != dtype.numpy:
             raise wrong_dtype(what, x.where(i), dtype, a.dtype)
-    up = lambda n: -(-n // alignment) * alignment if alignment else n
+
+    def up(n: int) -> int:
+        return -(-n // alignment) * alignment if alignment else n
+
     height, width = (up(max((a.shape[k] for a in x.items), default=0)) for k in (0, 1))
     if height * width > shape[0] * shape[1]:
         tall = max(range(x.size), key=lambda i: x.items[i].size)

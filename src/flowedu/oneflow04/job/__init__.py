@@ -1,2 +1,1 @@
-"""Jobs of OneFlow 0.4: settings, environment, placements, views, watches, sources, checkpoints, and eager runs.
-"""
+"""Jobs of OneFlow 0.4: settings, placements, views, watches, sources, checkpoints, and eager runs."""

@@ -190,7 +190,8 @@ def return_tree(annotation: Any, name: str) -> Any:
         if not _is_any(item, LEAVES):
             raise CheckError(f"{where}: T in tp.Bundle[T] must be one of the leaf types",
                              expected="tp.Numpy, tp.ListNumpy or tp.ListListNumpy", got=show(item),
-                             fix="write -> tp.Bundle[tp.Numpy]: the nesting is free, the leaves are all alike")
+                             fix="write -> tp.Bundle[tp.Numpy]: the nesting is free, the leaves are all "
+                                 "alike")
         return BundleOf(item)
     return _value_tree(annotation, where)
 

@@ -1,5 +1,4 @@
-"""Checks of the arguments of a job call: containers of arrays and lists per device, with advice in the errors.
-"""
+"""Checks of the arguments of a job call: containers of arrays, and lists per device."""
 from __future__ import annotations
 
 from math import prod

@@ -23,7 +23,7 @@ __all__ = ["CheckpointFileError", "FileBackendVariableBlob", "initializer_from",
 
 def initializer_from(path: str | os.PathLike | OpenFolder, name: str,
                      otherwise: Callable | None) -> Callable | None:
-    """Return an initializer with the value of variable `name` in a checkpoint, or `otherwise` if it is missing.
+    """Return an initializer with the value of variable `name` in a checkpoint; `otherwise` if it is missing.
 
     If `path` is an OpenFolder, all variables are read from the same checkpoint.
 

@@ -272,7 +272,7 @@ class GlobalConfig(Settable):
         return session.config.get("enable_legacy_model_io", False)
 
     def load_library(self, path: str):
-        """Make the user ops of a library available: ops that flow.custom_op registered under the library's name.
+        """Make the user ops of a library available, which flow.custom_op registered under the library's name.
 
         Args:
             path: the file of the library, which is not loaded.

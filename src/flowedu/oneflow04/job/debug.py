@@ -1,4 +1,4 @@
-"""Log files of flow.config.enable_debug_mode(True): the plan of each job, and the learning rates of train jobs.
+"""Log files of flow.config.enable_debug_mode(True): the plans of jobs, and learning rates of train jobs.
 
     log/20210630_120000-4711-train_job/plan.txt               the text of job.show()
                                        train_step2lr.csv      train_step, lr

@@ -72,7 +72,9 @@ class Store:
     def variable(self, name: str, spec: Spec) -> Tensor:
         found = self.session.variables.get(name)
         if found is None:
-            spec, initializer, trainable, seed, job = self.session.declared[name]
+            declared = self.session.declared[name]
+            spec, initializer = declared[:2]
+            trainable, seed, job = declared[2:]
             value = initial_value(initializer, spec, seed, name)
             found = sessions.Variable(name, spec, trainable, tensor(value, dtype=spec.dtype), job)
             self.session.variables[name] = found

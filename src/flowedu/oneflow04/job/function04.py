@@ -1,5 +1,4 @@
-"""flow.global_function of 0.4: jobs with settings, sources, varying sizes, several devices, and nested results.
-"""
+"""flow.global_function of 0.4: jobs with settings, sources, varying sizes, devices, and nested results."""
 from __future__ import annotations
 
 from collections.abc import Callable

@@ -57,8 +57,7 @@ def initializer_of(conf: Mapping | Callable) -> Callable:
 
 
 def _word(name: str, key: str, value):
-    """Return a parameter's value, with OneFlow's names for kinds of fan and distribution replaced by flowedu's.
-    """
+    """Replace OneFlow's names for kinds of fan and distribution in a parameter's value by flowedu's."""
     words = {"variance_norm": _FANS, "distribution": _DRAWS}.get(key)
     if words is None:
         return value

@@ -11,8 +11,7 @@ from flowedu.optim import overflow
 
 
 def loss_scale_policy(optimizer, config) -> LossScalePolicy | None:
-    """Return the policy of an optimizer or of one of its parts, or a policy for config.train.loss_scale_factor.
-    """
+    """Return the policy of an optimizer or one of its parts, or that for config.train.loss_scale_factor."""
     given = [o.loss_scale_policy for o in (optimizer, *optimizer.parts) if o.loss_scale_policy is not None]
     found = list(dict.fromkeys(given))
     if len(found) > 1:

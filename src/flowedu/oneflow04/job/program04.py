@@ -184,7 +184,10 @@ class Program04(CompiledJob):
         """Run one call. Return (the plan that ran, the arrays of each returned blob, one per device)."""
         feed = self._feed(args)
         known = {**feed, **self.host.run(feed)} if self.host.calls else feed
-        value = lambda v: known[v].numpy() if isinstance(known[v], Tensor) else known[v]
+
+        def value(v: GraphValue) -> np.ndarray:
+            return known[v].numpy() if isinstance(known[v], Tensor) else known[v]
+
         compiled: Any = self.only
         if compiled is None:
             specs = {v: Spec(a.shape, as_dtype(a.dtype)) for v in self.varying for a in [value(v)]}
@@ -195,9 +198,13 @@ class Program04(CompiledJob):
                 self.runs += 1
         outputs = compiled.run(tuple(aligned_array(value(v)) for v in self.context.graph.inputs.values()))
         numbers = iter(range(len(compiled.returned)))
-        back = lambda v: value(v) if v in self.given else copy_for_caller(value(v))
-        return compiled, [[back(v) if v in self.direct else compiled.fetch(outputs, next(numbers))
-                           for v in values] for values in self.fetched]
+
+        def fetch(v: GraphValue) -> np.ndarray:
+            if v not in self.direct:
+                return compiled.fetch(outputs, next(numbers))
+            return value(v) if v in self.given else copy_for_caller(value(v))
+
+        return compiled, [[fetch(v) for v in values] for values in self.fetched]
 
     def _plan_for(self, specs: dict[GraphValue, Spec]) -> LoggedPlan:
         key = tuple(specs.values())

@@ -69,8 +69,7 @@ class _View:
 
 
 class consistent_view(_View):
-    """A view of all devices as one: a blob is one logical array, with any layout on the devices (the default).
-    """
+    """View of all devices as one: a blob is one logical array, with any layout on the devices (default)."""
 
 
 class mirrored_view(_View):

@@ -79,7 +79,8 @@ class Session04(Session):
         path = config.values.get("default_initialize_with_snapshot_path") if config else None
         if path is not None and name not in self.declared:
             from flowedu.oneflow04.job import checkpoint_files
-            opened = self.snapshots[str(path)] = self.snapshots.get(str(path)) or checkpoint_files.snapshot(path)
+            opened = self.snapshots.get(str(path)) or checkpoint_files.snapshot(path)
+            self.snapshots[str(path)] = opened
             initializer = checkpoint_files.initializer_from(opened, name, initializer)
         super().declare(name, spec, initializer, trainable, seed, job)
 
@@ -100,7 +101,8 @@ class Session04(Session):
         with self.lock:
             if self.compiling:
                 raise called_in_body(what)
-            for job in [self.jobs[name] for name, (old, _) in self.failed.items() if self.jobs[name] is not old]:
+            changed = [name for name, (old, _) in self.failed.items() if self.jobs[name] is not old]
+            for job in [self.jobs[name] for name in changed]:
                 if asked is None or asked is job:
                     self._start_late(job)
         if asked is not None and asked.name in self.failed:

@@ -58,8 +58,7 @@ def _context(what: str, watched):
 
 
 def deliverer(handler, blob=None) -> Callable[[list[np.ndarray]], None]:
-    """Return a function of a watched blob's arrays, one per device, from the handler's signature or the prompt.
-    """
+    """Return a function of a watched blob's arrays, one per device, for a handler or a prompt."""
     if handler is None or isinstance(handler, str):
         return lambda arrays: print(*([handler] if handler else []), join_devices(arrays), sep="\n")
     if not callable(handler):

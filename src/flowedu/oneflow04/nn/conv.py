@@ -69,8 +69,8 @@ def _convolution(axes: int) -> Callable:
         input: a blob or tensor in the layout `data_format`.
         filters: the kernels.
         strides: an int, or {("a list of one int", "two ints", "three ints")[axes - 1]}.
-        padding: "VALID"; "SAME", which is "SAME_LOWER" (an odd element is added before); "SAME_UPPER" (after); or
-            one entry, an int or a pair, per axis of data_format.
+        padding: "VALID"; "SAME", which is "SAME_LOWER" (an odd element is added before); "SAME_UPPER"
+            (after); or one entry, an int or a pair, per axis of data_format.
         data_format: "{first}" or "{other}", also in lower case.
         dilations: an int, or {("a list of one int", "two ints", "three ints")[axes - 1]}; None is 1.
         groups: the number of groups of channels.

@@ -27,7 +27,8 @@ def PixelShufflev2(input, h_upscale_factor: int, w_upscale_factor: int):
         raise CheckError("PixelShuffle: an upscale factor is not above zero", expected="ints of 1 or more",
                          got=str(factors), fix="2 doubles the size")
     check_rank("PixelShuffle", "input", input, "NCHW")
-    (_, c, *_), (r, s) = input.shape, factors
+    c = input.shape[1]
+    r, s = factors
     if c % (r * s):
         raise CheckError("PixelShuffle: the channels are not divisible by the upscale factors",
                          got=f"{c} channels",

@@ -65,7 +65,8 @@ def dropout(x, rate: float, noise_shape=None, seed: int | None = None, name: str
     if seed is not None and not name:
         raise CheckError("dropout: a seed needs a name", expected="name=... with seed=...",
                          got=f"seed={seed}, name={name!r}",
-                         fix='dropout(x, 0.5, seed=1, name="dropout1"), or flow.random.seed(1) for everything')
+                         fix='dropout(x, 0.5, seed=1, name="dropout1"), or flow.random.seed(1) for '
+                             "everything")
     if rate == 0.0 or not current().training:
         return x
     return _dropout(x, rate, gen_seed() if seed is None else seed, name=name)

@@ -81,8 +81,8 @@ def _instance_norm(axes: int, layout: str):
         x: a blob of shape ({", ".join(layout)}).
         eps: a constant added to the variance.
         affine: scale and shift by the variables "<name>_gamma" and "<name>_beta" of shape (1, C, 1).
-        name: the prefix of the variables, required to share them between jobs or calls; None creates new variables
-            in each call.
+        name: the prefix of the variables, required to share them between jobs or calls; None creates new
+            variables in each call.
 
     Raises:
         CheckError: x has another number of axes.

@@ -1,4 +1,4 @@
-"""Readers and decoders of OFRecord files as modules: flow.nn.OFRecordReader and others of OneFlow 0.7 and later.
+"""Readers and decoders of OFRecord files as modules: flow.nn.OFRecordReader and others of OneFlow 0.7.
 
 They do the same as the functions of flow.data, but each module has its own position in the files and its own
 random generator. They run eagerly, and their results are passed to a graph.
@@ -199,7 +199,7 @@ class CoinFlip(_Source):
 
 
 class CropMirrorNormalize(Module):
-    """A module that crops images, mirrors those for which `mirror` is not 0, and computes (image - mean) / std.
+    """A module that crops images, mirrors those whose `mirror` is not 0, and normalizes with mean and std.
 
     Args:
         color_space: "BGR", "RGB", or "GRAY", which determines the number of channels.

@@ -1,4 +1,4 @@
-"""The names of `flow.nn` that OneFlow 0.4 has: functions of blobs (chapter 3), and records and images (chapter 7).
+"""The names of `flow.nn` that OneFlow 0.4 has: functions of blobs (chapter 3), records, images (chapter 7).
 
 Importing this module adds the names to `flow.nn`, which does not import them itself. A name of a module or of
 `functional` is not replaced.

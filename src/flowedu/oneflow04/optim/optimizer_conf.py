@@ -1,4 +1,6 @@
-"""The optimizer that a function_config describes by `config.train.*` (OneFlow before 0.2; used by flow.losses.add_loss).
+"""The optimizer that a function_config describes by `config.train.*`, as in OneFlow before 0.2.
+
+flow.losses.add_loss uses it.
 
     config.train.primary_lr(0.1)
     config.train.model_update_conf({"momentum_conf": {"beta": 0.9}, "learning_rate_decay": {"cosine_conf":
@@ -133,8 +135,7 @@ def _check_keys(what: str, conf: Any, names: tuple[str, ...]) -> None:
 
 
 def _choice(what: str, conf: Any, table: Mapping[str, tuple[Callable, dict]]) -> tuple[Callable, dict]:
-    """Return the constructor of the one entry that `conf` names, and its parameters in the order of the table.
-    """
+    """Return the constructor of the entry that `conf` names, and its parameters in the table's order."""
     _check_keys(what, conf, tuple(table))
     if len(conf) != 1:
         raise CheckError(f"{what}: one of its kinds", expected=" or ".join(table), got=repr(conf),
