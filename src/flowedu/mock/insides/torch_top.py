@@ -27,7 +27,13 @@ from flowedu.tensor.linalg.products import matmul  # noqa: F401
 from flowedu.tensor.linalg.products import mm as spmm  # noqa: F401
 from flowedu.tensor.shapes.join_and_pad import cat as concat  # noqa: F401
 from flowedu.tensor.shapes.join_and_pad import diag, stack, tril, triu  # noqa: F401
-from flowedu.tensor.shapes.reshape_and_permute import flatten, reshape, squeeze, swapaxes, transpose  # noqa: F401
+from flowedu.tensor.shapes.reshape_and_permute import (  # noqa: F401
+    flatten,
+    reshape,
+    squeeze,
+    swapaxes,
+    transpose,
+)
 
 # Libraries use these in tables at import. Using one in flowedu raises an error that suggests a dtype.
 uint16, uint32, uint64 = map(np.dtype, (np.uint16, np.uint32, np.uint64))
