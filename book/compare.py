@@ -48,10 +48,11 @@ def _places() -> str:
 
 
 def _others(rows: Sequence[Other], silent: bool) -> str:
-    head = ("name", "argument", "flowedu", "PyTorch", "")
-    return _table((*head, "silent") if silent else head, (
-        (_names(r.names) if "," not in r.names else r.names, r.argument, r.ours, r.theirs, r.why,
-         *(("yes" if r.silent else "no",) if silent else ())) for r in rows))
+    head = ("name", "argument", "flowedu", "PyTorch", "", "silent")
+    lines = [(_names(r.names) if "," not in r.names else r.names, r.argument, r.ours, r.theirs, r.why,
+              "yes" if r.silent else "no") for r in rows]
+    columns = len(head) if silent else len(head) - 1
+    return _table(head[:columns], (line[:columns] for line in lines))
 
 
 def _optim() -> str:

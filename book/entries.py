@@ -159,9 +159,12 @@ def source(x: Any) -> tuple[str, int]:
     own = Path(getattr(code, "co_filename", ""))
     for file in (own, base.with_suffix(".py"), base.with_suffix(".pyx"), base / "__init__.py"):
         if file.is_file() and file.is_relative_to(ROOT):
-            line = (code.co_firstlineno if code is not None and file.suffix == ".py" else 1
-                    if inspect.ismodule(inner) else \
-                 _line(file, inner.__qualname__.partition(".")[0]))
+            if code is not None and file.suffix == ".py":
+                line = code.co_firstlineno
+            elif inspect.ismodule(inner):
+                line = 1
+            else:
+                line = _line(file, inner.__qualname__.partition(".")[0])
             return str(file.relative_to(ROOT)), line
     return "", 0
 

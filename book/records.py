@@ -70,7 +70,9 @@ def equation(op: Op) -> str:
 
 def _type(op: Op, i: int):
     kind = op.domain.get(op.inputs[0 if op.variadic else i], "")
-    return flow.int32 if kind.startswith("index") else flow.int8 if kind == "mask" else flow.float32
+    if kind.startswith("index"):
+        return flow.int32
+    return flow.int8 if kind == "mask" else flow.float32
 
 
 @functools.cache
