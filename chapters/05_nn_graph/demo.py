@@ -179,7 +179,8 @@ def main() -> int:
     options = parser.parse_args()
     quick = options.quick
     options.steps = options.steps or (6 if quick else 30)
-    options.epochs = options.epochs if options.epochs is not None else (1 if quick else 2)
+    if options.epochs is None:
+        options.epochs = 1 if quick else 2
     options.width = options.width or (0.35 if quick else 1.0)
     options.count = 640 if quick else 10_000
     if options.steps < 2 or options.epochs < 1 or options.threads < 1 or not options.width > 0:

@@ -46,9 +46,9 @@ def cut_weights(net: Network, model: nn.Module, before=()) -> None:
     """
     for name, how in net.cut.items():
         def sbp(p, how=how):
-            along = (flow.sbp.split(0) if how != INPUTS else flow.sbp.split(1) if p.ndim > 1
-                     else flow.sbp.broadcast)
-            return (*before, along)
+            if how != INPUTS:
+                return (*before, flow.sbp.split(0))
+            return (*before, flow.sbp.split(1) if p.ndim > 1 else flow.sbp.broadcast)
         model.get_submodule(name).to_global(sbp=sbp)
 
 
@@ -166,7 +166,8 @@ def main() -> int:
     parser.add_argument("--out", type=Path, default=Path("build/chapter-6"), help="folder for pictures")
     parser.add_argument("--quick", action="store_true", help="4 steps, to see that it runs")
     options = parser.parse_args()
-    options.steps = options.steps or (4 if options.quick else 20 if options.full else 10)
+    usual = 20 if options.full else 10
+    options.steps = options.steps or (4 if options.quick else usual)
     options.networks = (options.networks or (["lenet", "mobilenet", "gpt"] if options.full
                                              else ["lenet", "gpt"]))
     if options.steps < 1 or options.threads < 1:

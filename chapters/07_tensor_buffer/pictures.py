@@ -62,8 +62,9 @@ def shape(block) -> str:
 
 def size(n: int) -> str:
     """Return a number of bytes as a short text."""
-    return (f"{n:,} bytes" if n < 10_000 else f"{n / 1024:,.0f} kB" if n < 10_000_000
-            else f"{n / 2**20:,.0f} MB")
+    if n < 10_000:
+        return f"{n:,} bytes"
+    return f"{n / 1024:,.0f} kB" if n < 10_000_000 else f"{n / 2**20:,.0f} MB"
 
 
 def seen(buffer: flow.TensorBuffer, side: int, path: Path) -> Path:

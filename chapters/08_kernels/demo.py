@@ -128,7 +128,10 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true", help="4 steps only, to see that it runs")
     options = parser.parse_args()
     try:
-        options.steps = options.steps or (4 if options.quick else 30 if kind() == "sim" else 300)
+        if not options.steps:
+            options.steps = 4
+            if not options.quick:
+                options.steps = 30 if kind() == "sim" else 300
         if not (1 <= options.steps <= 300 and 1 <= options.batch <= 20) or options.threads < 1:
             parser.error("--steps must be from 1 to 300, --batch from 1 to 20, --threads 1 or more")
         return run(options)

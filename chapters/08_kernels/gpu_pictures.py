@@ -41,7 +41,7 @@ def sectors(path: Path) -> Path:
         d.text(40, y, f"x[{'lane' if step == 1 else f'{step} * lane'}]   {words}", 15, "start")
         count = min(4 * step, 32)
         width = min(920 / count, 60)
-        used = 1.0 if step == 1 else 0.5 if step == 2 else 0.125
+        used = {1: 1.0, 2: 0.5}.get(step, 0.125)
         for i in range(count):
             x = 40 + i * width
             d.add("rect", x=x, y=y + 14, width=(width - 4) * used, height=38, fill=HOT)

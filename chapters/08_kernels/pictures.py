@@ -42,4 +42,6 @@ def traffic(kernels: dict[str, dict[str, int]], path: Path) -> Path:
 
 def size(n: int) -> str:
     """Format a number of bytes in bytes, kB, or MB."""
-    return f"{n:,} bytes" if n < 10_000 else f"{n / 1e3:,.0f} kB" if n < 10_000_000 else f"{n / 1e6:,.0f} MB"
+    if n < 10_000:
+        return f"{n:,} bytes"
+    return f"{n / 1e3:,.0f} kB" if n < 10_000_000 else f"{n / 1e6:,.0f} MB"
