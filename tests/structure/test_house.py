@@ -29,7 +29,7 @@ COURSE = ("values", "ops", "eager", "grad", "layers", "graph", "job", "trace", "
 GROUND = ("errors", "_kernels.core")
 # Folders of tests without a folder of the same name in the package, with the reason.
 BESIDE = {
-    "array_api": "the standard's namespace, which is one module of tensor/",
+    "array_api": "the standard's namespace, which is a folder of tensor/",
     "amp": "half precision, in every layer, op, pass and optimizer",
     "benchmarks": "benchmarks/, which no package has",
     "book": "book/, which no package has",
