@@ -637,7 +637,7 @@ def not_equal(input: _Tensor | Number, other: _Tensor | Number) -> _Tensor:
     """Return input != other, as a bool for each element."""
 def numel(input: _Tensor) -> _int: """Return the number of elements."""
 def object_bbox_flip(bbox, image_size, flip_code, name=None) -> Any:
-    """Flip boxes with their images (flow.image.flip): x becomes width - 1 - x, and left and right are exchanged."""
+    """Flip boxes with their images (flow.image.flip): x becomes width - 1 - x; left and right are exchanged."""
 def object_bbox_scale(bbox, scale, name=None) -> _Tensor: """Scale boxes with their images."""
 def object_segmentation_polygon_flip(poly, image_size, flip_code, name=None) -> _Tensor:
     """Flip outlines with their images: x becomes width - x."""

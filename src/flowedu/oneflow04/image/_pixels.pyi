@@ -3,7 +3,7 @@ import numpy as _np
 from flowedu.core.eager.tensor import Tensor
 
 class Axis:
-    """The result of `resample.taps(source, ...)` for one axis, with the taps of an output pixel next to each other."""
+    """The result of `resample.taps(source, ...)` for an axis."""
     def __init__(self, *args, **kwargs) -> None: ...
 def blend(x: _np.ndarray, y: _np.ndarray, rows: Axis, cols: Axis) -> Tensor:
     """Resize x (H, W, C) into y (height, width, C), each uint8 or float32 and C-contiguous."""
