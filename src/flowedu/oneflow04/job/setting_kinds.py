@@ -18,7 +18,8 @@ REQUIRED: Any = object()
 _KINDS = {bool: ("True or False", "True"), int: ("an int", "1"), float: ("a number", "0.1"),
           str: ("a str", '"..."'), dict: ("a dict", "{}"),
           dtype: ("an element type such as flow.float", "flow.float")}
-ACTS, REFUSED, WARNS, GONE = "acts", "refused", "warns", "gone"
+ACTS, REFUSED = "acts", "refused"
+WARNS, GONE = "warns", "gone"
 
 
 class Setting(NamedTuple):
