@@ -116,8 +116,9 @@ def user_line(frame=None) -> str:
     return format_location(user_place(frame or sys._getframe(1)))
 
 
-def _format_sizes(text: str) -> str:
-    """Replace `Size([2, 3])` in a text by `(2, 3)`."""
+def _format_sizes(value: object) -> str:
+    """Return a value as text, with `(2, 3)` instead of `flowedu.Size([2, 3])`."""
+    text = str(value)
     return _SIZE.sub(_plain, text) if "Size(" in text else text
 
 
