@@ -160,7 +160,7 @@ def make_mutants(hole: Any, text: str) -> Iterator[Mutant]:
                 if mutated not in seen:
                     seen.add(mutated)
                     yield Mutant(hole, operator.__name__, _line(node),
-                                 f"{_shown(node)} -> {_shown(new)}", mutated + "\n")
+                                 f"{_first_line(node)} -> {_shown(new)}", mutated + "\n")
 
 
 def _line(node: ast.AST) -> int:
@@ -175,7 +175,7 @@ def _put(parent: ast.AST, field: str, index: int | None, node: ast.AST) -> None:
         getattr(parent, field)[index] = node
 
 
-def _shown(node: ast.AST) -> str:
+def _first_line(node: ast.AST) -> str:
     """Return the first line of a node's code."""
     first, *more = ast.unparse(ast.fix_missing_locations(copy.deepcopy(node))).strip().splitlines()
     return first + " ..." * bool(more)
