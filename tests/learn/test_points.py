@@ -8,7 +8,8 @@ import pytest
 from common import few
 from flowedu import swap
 from flowedu_course import authors, course, handout, judge, limits
-from flowedu_course.laws import law
+from flowedu_course.guard import guarded
+from flowedu_course.laws import Rejected, law
 from flowedu_course.runner import Runner
 from flowedu_course.teach import report
 from flowedu_course.teach.bench import Bench
@@ -125,3 +126,41 @@ def test_the_report_shows_measures_and_thresholds(tmp_path):
         "  why   chapters/06_sbp/plans.md#pipeline-a-layer-for-each-device", "  h: hint 1 of 3"]
     mark = report.Mark(TURNS, verdict.state, 0, "", "some text", verdict.extra)
     assert mark.score == 0 and report.results([mark])["tests"][0]["tags"][0] == "state:open"
+
+
+# ---- measures and prerequisites
+@pytest.mark.parametrize("id", ["4.4", "4.5", "5.1"])
+def test_a_list_that_lies_about_its_length_earns_nothing(id, tmp_path):
+    """The nodes that are judged and counted are those of a plain list."""
+    hole = course.find(id)
+    file = tmp_path / hole.file
+    file.write_text("class Short(list):\n    __len__ = lambda self: 1\n\n\n"
+                    f"def {hole.functions[0]}(graph):\n    graph.nodes = Short(graph.nodes)\n    return ''\n",
+                    encoding="utf-8")
+    verdict = judge.judged(hole, file)
+    assert verdict.state == "open" and verdict.extra["nodes"] == verdict.extra["given"], verdict
+
+
+def test_an_exercise_with_a_weak_stub_is_asked_for_once(tmp_path, monkeypatch):
+    """The stub of 4.5 obeys all laws, but the memory that 5.3 measures depends on it."""
+    hole = course.find("5.3")
+    monkeypatch.setattr(course, "student", lambda home: {"open": ["4.5"]})
+    file = tmp_path / hole.file
+    file.write_text(authors.library(hole), encoding="utf-8")
+    verdict = judge.judged(hole, file)
+    assert (verdict.state, verdict.is_blocked) == ("open", True) and "do 4.5 first" in verdict.lines[0], verdict
+    shown = "\n".join(Runner(course.HOME, tmp_path).format_verdict(hole, verdict, file))
+    assert shown.count("first") == 1 and "4.5" in shown and "hint" not in shown, shown
+
+
+def test_an_error_of_a_law_is_not_reported_as_one_of_the_answer(tmp_path):
+    with pytest.raises(TypeError) as raised:
+        law("plans.aligned").judge(7, None)
+    lines = judge.error_lines(raised.value, tmp_path / PLACE.file)
+    assert lines[0].startswith("  the law itself raised TypeError: ") and "plans.py, line " in lines[1], lines
+
+
+def test_a_changed_argument_is_reported():
+    with pytest.raises(Rejected, match="changes a list"):
+        guarded(lambda sizes: sizes.sort())([2, 1])
+    assert guarded(lambda sizes: sorted(sizes))([2, 1]) == [1, 2]

@@ -8,8 +8,9 @@ from dataclasses import replace
 
 import pytest
 
+from common import few
 from flowedu.errors import ArgumentError
-from flowedu_course import authors, course
+from flowedu_course import authors, course, limits
 from flowedu_course.runner import Runner
 from flowedu_course.teach import wrong
 
@@ -38,6 +39,16 @@ def test_every_wrong_answer_is_stored_as_short_as_possible(hole):
                 or len(lines) < len(answer.text.splitlines()) + 1), answer.name
         ending, text = wrong.shortest(hole, answer.law, answer.text)
         assert len(lines) <= len(text.splitlines()), f"{answer.kept.name} could be:\n{text}"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("hole", few([h for h in HOLES if not h.is_compiled], lambda h: h.id in ("1.2", "2.8")),
+                         ids=lambda h: h.id)
+def test_every_wrong_answer_fails_for_another_seed(hole, tmp_path):
+    """make check and a grade agree: fixed cases find a wrong answer, not only the cases that a seed draws."""
+    for answer in wrong.answers(hole):
+        verdict = limits.judged(hole, answer.put(tmp_path), course.HOME, seed=2027, seconds=30)
+        assert (verdict.state, verdict.law) == ("wrong", answer.law), (answer.name, verdict)
 
 
 # ---- applying
