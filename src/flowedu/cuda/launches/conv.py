@@ -41,9 +41,11 @@ def _read(call: Call, x: View, w: View, y: View) -> tuple[Sizes, bytes]:
     """
     order = (0, 3, 1, 2) if call.name.startswith("conv2d_last") else (0, 1, 2, 3)
     images, outputs = [[v.shape[d] for d in order] for v in (x, y)]
-    c, o = images[1], outputs[1]
+    n, c, h, width = images
+    o, oh, ow = outputs[1:]
+    kh, kw = w.shape[2:]
     a = call.ints
-    s = Sizes(*images, *outputs[1:], *w.shape[2:], a[0], a[1], a[2], a[4], a[6], a[7], a[8], c // a[8],
+    s = Sizes(n, c, h, width, o, oh, ow, kh, kw, a[0], a[1], a[2], a[4], a[6], a[7], a[8], c // a[8],
               o // a[8])
     return s, struct.pack("=26q", *s, *[v.strides[d] for v in (x, y) for d in order])
 

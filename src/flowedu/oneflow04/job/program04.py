@@ -199,7 +199,7 @@ class Program04(CompiledJob):
         outputs = compiled.run(tuple(aligned_array(value(v)) for v in self.context.graph.inputs.values()))
         numbers = iter(range(len(compiled.returned)))
 
-        def fetch(v: GraphValue) -> np.ndarray:
+        def fetch(v: GraphValue) -> Any:
             if v not in self.direct:
                 return compiled.fetch(outputs, next(numbers))
             return value(v) if v in self.given else copy_for_caller(value(v))

@@ -20,7 +20,8 @@ matmul, outer = make_binary(products.matmul), make_binary(products.outer)
 
 def tensordot(x1: Tensor, x2: Tensor, /, *, axes: Any = 2) -> Tensor:
     """Return the sum of products over axes."""
-    return products.tensordot(*promote(x1, x2), axes)
+    a, b = promote(x1, x2)
+    return products.tensordot(a, b, axes)
 
 
 def vecdot(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
