@@ -17,7 +17,7 @@ SINGLE = (ast.Call, ast.Name, ast.Attribute, ast.Subscript)
 LIMITS = {
     "course": {"long lines": 40, "long unpackings": 43, "assigned lambdas": 46,
                "assignments in arguments": 1},
-    "tests": {"long lines": 127, "long unpackings": 59, "assigned lambdas": 22,
+    "tests": {"long lines": 129, "long unpackings": 59, "assigned lambdas": 22,
               "assignments in arguments": 16, "nested conditionals": 72},
 }
 
