@@ -160,7 +160,7 @@ def make_mutants(hole: Any, text: str) -> Iterator[Mutant]:
                 if mutated not in seen:
                     seen.add(mutated)
                     yield Mutant(hole, operator.__name__, _line(node),
-                                 f"{_first_line(node)} -> {_shown(new)}", mutated + "\n")
+                                 f"{_first_line(node)} -> {_first_line(new)}", mutated + "\n")
 
 
 def _line(node: ast.AST) -> int:
