@@ -47,7 +47,10 @@ def test_an_image_appears_where_the_page_names_it(made):
 
 
 def test_images_of_a_page_are_cached_with_its_output(tmp_path, monkeypatch):
-    """A cached page restores its images together with its output, also after another page was requested."""
+    """A cached page restores its images together with its output, also after another page was requested.
+
+    Another page removes nothing; a changed page replaces its own cache.
+    """
     monkeypatch.setattr(outputs, "_cuda", lambda: "off")
     first, second, kept = (tmp_path / n for n in ("first.md", "second.md", "kept"))
     for path in (first, second):
@@ -58,4 +61,8 @@ def test_images_of_a_page_are_cached_with_its_output(tmp_path, monkeypatch):
     assert outputs.pictures(first, kept) == {"first.svg": "drawn"}
     assert outputs.all_outputs([first], kept) == {first: ["first.svg\n"]} and outputs.pictures(first, kept)
     outputs.all_outputs([second], kept)
-    assert outputs.pictures(second, kept) == {"second.svg": "drawn"} and len([*kept.iterdir()]) == 2
+    assert outputs.pictures(second, kept) == {"second.svg": "drawn"} and len([*kept.iterdir()]) == 4
+    assert outputs.pictures(first, kept) == {"first.svg": "drawn"}
+    second.write_text(second.read_text(encoding="utf-8").replace("drawn", "changed"), encoding="utf-8")
+    outputs.all_outputs([second], kept)
+    assert outputs.pictures(second, kept) == {"second.svg": "changed"} and len([*kept.iterdir()]) == 4
