@@ -23,8 +23,9 @@ FILES = {
 TESTS = {
     **{f"tests/core/job/test_blobs.py::test_{name}": 1 for name in (
         "a_number_that_the_dtype_does_not_have_is_refused", "dtype_names", "dtypes_are_never_promoted",
-        "matmul_does_not_broadcast_batches", "only_python_numbers_mix_with_blobs", "shape_functions_refuse",
-        "shapes_that_do_not_broadcast_are_refused", "two_numbers_are_no_blob",
+        "matmul_does_not_broadcast_batches", "only_python_numbers_mix_with_blobs",
+        "shape_functions_refuse_invalid_arguments",
+        "shapes_that_do_not_broadcast_are_refused", "an_op_of_two_python_numbers_is_refused",
         "unsupported_blob_operations_raise")},
     "tests/core/test_storage.py::test_backward_frees_saved_tensors": 2,
     "tests/core/test_storage.py::test_eager_training_leaks_nothing": 3,

@@ -255,7 +255,7 @@ def test_a_submission(tmp_path, capsys):
     tests = {t["name"]: t
              for t in json.loads((tmp_path / "out" / "results.json").read_text(encoding="utf-8"))["tests"]}
     assert tests["4.3 place"]["score"] == PLACE.points and tests["4.3 place"]["extra_data"]["arena"] > 0
-    assert tests["4.4 dead code"]["score"] == 0 and "law 1 of 1" in tests["4.4 dead code"]["output"]
+    assert tests["4.4 dead code"]["score"] == 0 and "law 1 of 2" in tests["4.4 dead code"]["output"]
     assert "not handed in" in tests["4.2 the bound"]["output"]
     assert grade.main([str(tmp_path / "nobody"), "4"]) == 2 and grade.main([str(work), "99"]) == 2
 

@@ -83,7 +83,7 @@ def test_failures_use_the_students_terms(runner):
     right, said = answer(runner, "def row_major(shape):\n    return tuple(shape)\n")
     assert not right and said.splitlines() == [
         "1.1 strides                                   law 1 of 2: the strides are NumPy's, in elements",
-        "  smallest case   shape (2,)", "  yours           (2,)", "  should be       (1,)",
+        "  smallest case   shape (0,)", "  yours           (0,)", "  should be       (1,)",
         "  why   chapters/01_blob/README.md#memory-a-block-a-shape-and-strides", "  h: hint 1 of 3"]
 
 

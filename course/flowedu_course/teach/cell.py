@@ -11,8 +11,9 @@ from flowedu_course import course
 from flowedu_course.teach import stubs
 
 # Files of flowedu_course that the cell needs. THERE has those of this folder.
-COURSE = {"__init__.py", "laws", *(f"{n}.py" for n in
-                                   "course judge hunts source handout install kernels language blocks".split())}
+MODULES = ("course", "judge", "rules", "guard", "hunts", "source", "handout", "install", "kernels", "language",
+           "blocks")
+COURSE = {"__init__.py", "laws", *(f"{name}.py" for name in MODULES)}
 THERE = ("__init__.py", "worker.py", "proxy.py", "protocol.py", "codec.py", "isolation.py")
 LIBRARY, PACKAGE = course.file_of("flowedu").parents[1], Path(course.__file__).parent
 SOURCES = shutil.ignore_patterns("__pycache__", "*.pyx", "*.pyc", "*.pxd", "*.pxi", "*.h", "*.cu")
