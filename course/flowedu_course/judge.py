@@ -24,10 +24,10 @@ from typing import Any, TextIO
 
 from flowedu import swap
 from flowedu_course import course, hunts, kernels, laws, rules
-from flowedu_course.guard import guarded
 from flowedu_course.handout import is_begun, is_plain
 from flowedu_course.install import install
 from flowedu_course.laws import Verdict
+from flowedu_course.laws.guard import guarded
 
 PRINTED = 1 << 20                                  # bytes that an answer may print
 FLOOD = f"  it printed more than {PRINTED:,} bytes: remove the print, or print less"
@@ -47,7 +47,7 @@ def judged(hole, file: Path, seed: int = 0, cases: int = 0, load: Callable = swa
             rows = course.Progress(file.parent).rows
             _install_others(hole, file.parent, rows)
             if (weak := _weak_needs(hole, rows)) and is_begun(file):
-                return Verdict("open", lines=[f"  do {', '.join(weak)}{laws.BLOCKED}"])
+                return Verdict("open", lines=[laws.blocked_line(", ".join(weak))])
         verdict = (_kernel(hole, file, seed, cases) if hole.is_compiled
                    else _python(hole, file, seed, cases, load))
     except BaseException as error:                 # also sys.exit
@@ -110,7 +110,7 @@ def _failed(hole, error: BaseException, file: Path) -> Verdict:
     if not turn:
         return Verdict("wrong", lines=error_lines(error, file), trace=_trace(error))
     if which != hole.id and is_begun(file):           # a stub of a student's tree raised it
-        return Verdict("wrong", lines=[f"  do {which}{laws.BLOCKED}"])
+        return Verdict("wrong", lines=[laws.blocked_line(which)])
     return Verdict("open")
 
 

@@ -55,7 +55,7 @@ def goals(rule: str) -> Iterator[tuple[str, bool]]:
 
 def is_timed(rule: str) -> bool:
     """Return True for a rule about the time of the answer, which differs between machines."""
-    return "yours" in names(rule)
+    return any(name.startswith("yours") for name in names(rule))
 
 
 def _parse(rule: str) -> ast.expr:

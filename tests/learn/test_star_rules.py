@@ -40,3 +40,4 @@ def test_goals_are_the_measures_on_the_left():
     assert list(rules.goals("inside >= library and nodes <= 2 * fewest")) == [("inside", False), ("nodes", True)]
     assert list(rules.goals("right")) == []
     assert rules.is_timed("0.8 * yours <= library") and not rules.is_timed("score == 0  # yours")
+    assert rules.is_timed("yours_slope <= 1.5 * sine")

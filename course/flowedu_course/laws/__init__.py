@@ -120,8 +120,13 @@ def law(name: str) -> Law:
     module, _, one = name.partition(".")
     return getattr(importlib.import_module(f"flowedu_course.laws.{module}"), one)
 
-# The end of the line of a verdict that is_blocked.
-BLOCKED = " first: this law calls its function, which is still open"
+
+def blocked_line(ids: str) -> str:
+    """Return the line of a verdict that names the open exercises that a law needs."""
+    return f"  do {ids} first: this law calls its function, which is still open"
+
+
+BLOCKED = blocked_line("").removeprefix("  do ")        # the end of that line
 
 
 @dataclass

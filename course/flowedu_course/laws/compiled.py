@@ -17,8 +17,8 @@ from flowedu.core.values.spec import Spec
 from flowedu.fast.ops.matmul_update import matmul_update
 from flowedu.fast.passes.fold_norm import fold_norm
 from flowedu.fast.passes.update import update
-from flowedu_course.guard import make_plain
 from flowedu_course.laws import Law, become, copy_function, counted, each, fewer, simpler
+from flowedu_course.laws.guard import make_plain
 from flowedu_course.laws.programs import evaluate
 
 

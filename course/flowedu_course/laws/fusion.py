@@ -15,8 +15,8 @@ from flowedu.core.values.dtype import float32
 from flowedu.core.values.spec import Spec
 from flowedu.fast.ops.fused import fused
 from flowedu.swap import elsewhere, inside, swapped
-from flowedu_course.guard import make_plain
 from flowedu_course.laws import SMALLEST, Law, copy_function, counted, holds, many_programs, smaller_programs
+from flowedu_course.laws.guard import make_plain
 from flowedu_course.laws.programs import evaluate_graph, fetched, join_calls
 
 OPS = {"add": (2, {}), "mul": (2, {}), "neg": (1, {}), "exp": (1, {}), "relu": (1, {}),

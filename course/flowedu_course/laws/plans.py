@@ -10,9 +10,9 @@ import numpy as np
 from flowedu.core.graph.memory import Buffer, lower_bound, rounded
 from flowedu.core.graph.passes import cse, simplify
 from flowedu.core.graph.rewrite import dead
-from flowedu_course.guard import make_plain, plain
 from flowedu_course.laws import SMALLEST, Law, copy_function, holds, many_programs, pair, smaller_programs
 from flowedu_course.laws.drawn import TWINS, build_graph, describe_graph, draw_graph, text
+from flowedu_course.laws.guard import make_plain, plain
 from flowedu_course.laws.programs import run_graph
 
 ALIGN = 64

@@ -11,7 +11,7 @@ from flowedu_course import course
 from flowedu_course.teach import stubs
 
 # Files of flowedu_course that the cell needs. THERE has those of this folder.
-MODULES = ("course", "judge", "rules", "guard", "hunts", "source", "handout", "install", "kernels", "language",
+MODULES = ("course", "judge", "rules", "hunts", "source", "handout", "install", "kernels", "language",
            "blocks")
 COURSE = {"__init__.py", "laws", *(f"{name}.py" for name in MODULES)}
 THERE = ("__init__.py", "worker.py", "proxy.py", "protocol.py", "codec.py", "isolation.py")
