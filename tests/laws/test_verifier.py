@@ -237,6 +237,34 @@ def test_the_error_has_the_line_of_the_call(f, registered, monkeypatch):
     assert "test_verifier.py" in e.value.at
 
 
+def adds_an_axis(graph):
+    tanh = first(graph, "tanh")
+    new = Node(REGISTRY["expand"], tanh.inputs, ((1, 3, 8),), [Spec((1, 3, 8), flow.float32)], "new", "")
+    graph.nodes.insert(graph.nodes.index(tanh), new)
+    tanh.inputs = tuple(new.outputs)
+
+
+def makes_a_node_of_another_shape(graph):
+    x = next(iter(graph.inputs.values()))
+    graph.nodes.append(Node(REGISTRY["tanh"], (x,), (), [Spec((8, 3), x.spec.dtype)], "new", ""))
+
+
+@pytest.mark.parametrize("f, than, expected, got", [
+    # the result of the sum was right before the pass, which gave it a wrong attribute
+    (changes_an_attribute, "before the pass", "float32[]", "float32[1, 1]"),
+    # the result of each op that reads the new shape was right before the pass
+    (adds_an_axis, "before the pass", "float32[3, 8]", "float32[1, 3, 8]"),
+    (makes_a_node_of_another_shape, "its op infers", "float32[3, 4]", "float32[8, 3]"),
+], ids=lambda v: getattr(v, "__name__", None))
+def test_the_result_before_the_pass_is_expected(f, than, expected, got, registered, monkeypatch):
+    monkeypatch.setenv(VARIABLE, "1")
+    registered(f)
+    with pytest.raises(GraphError) as e:
+        Train()(x())
+    assert e.value.problem.endswith(f"has another shape or dtype than {than}")
+    assert (e.value.expected, e.value.got) == (expected, got)
+
+
 @pytest.mark.parametrize("f", WRONG, ids=lambda f: f.__name__)
 def test_a_pass_that_changes_results_is_named(f, registered, monkeypatch):
     registered(f)

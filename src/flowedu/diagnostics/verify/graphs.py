@@ -23,6 +23,7 @@ class Interface:
     Attributes:
         sources: the inputs, variables, and host values.
         outputs: the Specs of the outputs.
+        results: {node: the Specs of its results}.
         writes: {variable: number of nodes that write it}.
         effects: the nodes that write variables or have other effects, in order.
         open: values that nodes read but do not compute. A job computes them before its plan runs.
@@ -32,6 +33,7 @@ class Interface:
         self.sources = _sources(graph)
         self.specs = {value: value.spec for value in self.sources.values()}
         self.outputs = [value.spec for value in graph.outputs]
+        self.results = {node: [y.spec for y in node.outputs] for node in graph.nodes}
         self.effects = [node for node in graph.nodes if node.op.effect or node.op.mutates is not None]
         self.writes = Counter(name for node in self.effects for name in _find_written_names(node))
         self.messages = Counter(node.op.name for node in self.effects if node.op.effect)
@@ -74,7 +76,7 @@ def check_graph(graph: Graph, who: str, before: Interface | None = None) -> None
     names = _check_order(graph, who, before.open if before is not None else set())
     known = _inferred.setdefault(graph, {})
     for node in graph.nodes:
-        _check_call(node, who, known)
+        _check_call(node, who, known, before)
         if names[node.name] > 1:
             raise fault(
                 who,
@@ -149,7 +151,7 @@ def _unknown(who: str, subject: str, value: GraphValue, listed: set[Node], line:
     )
 
 
-def _check_call(node: Node, who: str, known: dict[Node, tuple]) -> None:
+def _check_call(node: Node, who: str, known: dict[Node, tuple], before: Interface | None) -> None:
     """Check that the output Specs of a node equal the Specs that its op infers from the inputs.
 
     Each call is inferred once.
@@ -160,11 +162,16 @@ def _check_call(node: Node, who: str, known: dict[Node, tuple]) -> None:
         return
     inputs = [x.spec for x in node.inputs]
     if not same or last[3] != inputs:
-        _infer(node, who, inputs, outputs)
+        unchanged = before is not None and before.results.get(node) == outputs
+        _infer(node, who, inputs, outputs, unchanged)
     known[node] = node.op, node.inputs, node.attrs, inputs, outputs
 
 
-def _infer(node: Node, who: str, inputs: Sequence[Spec], outputs: Sequence[Spec]) -> None:
+def _infer(node: Node, who: str, inputs: Sequence[Spec], outputs: Sequence[Spec], unchanged: bool) -> None:
+    """Raise an error if the op infers other Specs than `outputs`.
+
+    If the node had these Specs before the pass, they are right, and its op or inputs have become wrong.
+    """
     try:
         want = node.op.infer(inputs, node.attrs)
     except FlowError as e:
@@ -176,12 +183,14 @@ def _infer(node: Node, who: str, inputs: Sequence[Spec], outputs: Sequence[Spec]
             line=node.line,
         ) from e
     if tuple(want) != tuple(outputs):
+        reference = "before the pass" if unchanged else "its op infers"
+        expected, got = (outputs, want) if unchanged else (want, outputs)
         raise fault(
             who,
-            f"the result of {node.name} has another shape or dtype than its op infers",
+            f"the result of {node.name} has another shape or dtype than {reference}",
             line=node.line,
-            expected=_text(want),
-            got=_text(outputs),
+            expected=_text(expected),
+            got=_text(got),
         )
 
 
