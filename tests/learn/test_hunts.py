@@ -5,6 +5,7 @@ import pytest
 
 from flowedu_course import course, handout, hunts
 from flowedu_course.judge import judged
+from flowedu_course.laws import Law
 from flowedu_course.runner import Runner
 from flowedu_course.teach import report, wrong
 
@@ -62,6 +63,27 @@ def test_any_repair_is_accepted_and_special_cases_are_not(check):
     assert check(other).state == "right" and check(other + "\n# mine\n").state == "right"
     shown, = (a for a in wrong.answers(LINE) if a.name == "2.h1_shown_values")
     assert check(shown.text).law == "hunts.fit_values"
+
+
+def test_a_law_judges_each_case():
+    """A judge may return [] for a right case: where_differ does so."""
+    judged_cases = []
+    law = Law("equal", lambda rng, size: size, lambda case, f: f(case) or [], cases=5)
+    assert law.broken(judged_cases.append) is None and judged_cases == [1, 2, 3, 4, 5]
+    assert law.broken(lambda case: case > 3 and ["differs"]) == ["differs"]
+
+
+@pytest.mark.parametrize("id, before, after", [
+    ("2.h3", "total += loss.item()", "total += loss.detach()"),
+    ("4.h1", "square(error)\n        scheduler = flow.optimizer.PiecewiseConstantScheduler([], [rate])",
+     "square(error) / n\n        scheduler = flow.optimizer.PiecewiseConstantScheduler([], [rate * n])"),
+    ("6.h1", "return bend(a @ b)", "return bend((a @ b).to_global(sbp=flow.sbp.broadcast))"),
+    ("6.h2", "1000 * seed + flow.env.get_rank()", "seed + flow.env.get_rank()"),
+])
+def test_another_repair_with_the_same_effect_is_accepted(check, id, before, after):
+    hole = course.find(id)
+    text = hole.answer_file.read_text(encoding="utf-8")
+    assert check(text.replace(before, after), hole).state == "right"
 
 
 def test_a_hunt_has_no_points_and_is_listed_behind_the_exercises(tmp_path):

@@ -84,7 +84,7 @@ class Law:
 
     def _with_case(self, case: Any, lines: list[str] | None) -> list[str] | None:
         if not lines or any(line.startswith((SMALLEST, CASE)) for line in lines):
-            return lines
+            return lines or None                   # where_differ returns [] for equal arrays
         first, *more = self.describe(case)
         return [f"  {self.label:15s} {first}", *more, *lines] if first else lines
 

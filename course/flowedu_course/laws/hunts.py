@@ -84,6 +84,7 @@ def _describe_state(case: tuple[int, int, int]) -> str:
 step_values = _equal(_draw_points, _describe_state, _state, ("w", "total"), _step)
 
 
+# A total that is a tensor without history keeps no calls, so it is accepted.
 @holds("the total has no history", _draw_points, cases=2, told=_describe_state)
 def step_tape(case: tuple[int, int, int], yours: Callable) -> list[str] | None:
     _, total = yours(*_state(case))
@@ -105,6 +106,7 @@ def _descend(x: np.ndarray, y: np.ndarray, steps: int) -> tuple[np.ndarray]:
     return (w,)
 
 
+# A mean whose division `minimize` repeats, with n times the rate, is the same step of SGD, and is accepted.
 @holds("values equal NumPy's", _draw_points, cases=4,
        told=lambda case: "{} points with {} features, {} steps".format(*case))
 def job_values(case: tuple[int, int, int], yours: Callable) -> list[str] | None:
@@ -137,7 +139,10 @@ def _draw_temperatures(rng: random.Random, size: int) -> tuple[float, ...]:
        told=lambda case: "temperatures " + ", ".join(map(str, case)))
 def anneal_values(case: tuple[float, ...], yours: Callable) -> list[str] | None:
     x = _normal(len(case), 2, 3)
-    found = yours(x, case)
+    answer = yours(x, case)
+    if lines := counted(answer, ("results", "builds")):
+        return lines
+    found = answer[0]
     if lines := counted(found, [f"temperature {t}" for t in case]):
         return lines
     for t, y in zip(case, found):
@@ -145,6 +150,13 @@ def anneal_values(case: tuple[float, ...], yours: Callable) -> list[str] | None:
         if lines := where_differ(f"at {t}", np.asarray(y), e / e.sum(1, keepdims=True)):
             return lines
     return None
+
+
+@holds("one graph, built once, computes all results", _draw_temperatures, cases=3,
+       told=lambda case: "temperatures " + ", ".join(map(str, case)))
+def anneal_builds(case: tuple[float, ...], yours: Callable) -> list[str] | None:
+    builds = yours(_normal(0, 2, 3), case)[1]
+    return None if builds == 1 else [f"  yours           build ran {builds} times", "  should be       once"]
 
 
 # ---- 5.h2
@@ -180,6 +192,7 @@ def _draw_devices(rng: random.Random, size: int) -> tuple[int, int, int]:
     return rng.choice((1, 2, 4)), rng.randint(4, 8), rng.randint(1, size)
 
 
+# A conversion of a @ b to B before the call of bend gives the same values, and is accepted.
 @holds("values equal NumPy's", _draw_devices, cases=12,
        told=lambda case: "{} devices, a (2, {}), b ({}, {})".format(*case[:2], *case[1:]))
 def bend_values(case: tuple[int, int, int], yours: Callable) -> list[str] | None:
@@ -197,7 +210,7 @@ def _describe_ranks(case: tuple[int, int, int]) -> str:
     return "{} samples on each rank, seed {}, {} ranks".format(*case)
 
 
-@holds("each rank has samples of its own", _draw_ranks, cases=6, told=_describe_ranks)
+@holds("each rank has samples of its own", _draw_ranks, cases=6, told=_describe_ranks, edges=[(2, 0, 2)])
 def rank_samples(case: tuple[int, int, int], yours: Callable) -> list[str] | None:
     samples, mean = yours(*case)
     if lines := counted(samples, [f"rank {i}" for i in range(case[2])]):
@@ -216,4 +229,5 @@ def rank_seed(case: tuple[int, int, int], yours: Callable) -> list[str] | None:
     first, again, other = (np.asarray(yours(n, s, ranks)[0]) for s in (seed, seed, seed + 1))
     if not np.array_equal(first, again):
         return ["  yours           other samples in a second run with the same seed"]
-    return ["  yours           the same samples for another seed"] if np.array_equal(first, other) else None
+    same = [rank for rank in range(ranks) if np.array_equal(first[rank], other[rank])]
+    return [f"  yours           rank {same[0]} has the same samples for another seed"] if same else None
