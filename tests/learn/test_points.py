@@ -8,8 +8,8 @@ import pytest
 from common import few
 from flowedu import swap
 from flowedu_course import authors, course, handout, judge, limits
-from flowedu_course.laws.guard import guarded
 from flowedu_course.laws import Rejected, law
+from flowedu_course.laws.guard import guarded
 from flowedu_course.runner import Runner
 from flowedu_course.teach import report
 from flowedu_course.teach.bench import Bench
