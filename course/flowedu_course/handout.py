@@ -18,8 +18,8 @@ NOTES[".h"] = NOTES[".cu"]                         # comments, by file ending
 PARTS_OF_ANSWERS = {"locate_rows", "substitute"}
 
 
-def notes(hole) -> list[str]:
-    """Return the lines at the top of a work file: title, task, example, names to use, and pages to read."""
+def notes(hole, work: str | Path = "work") -> list[str]:
+    """Return the lines at the top of a file in `work`: task, example, names to use, pages to read."""
     lines = [tr(hole.title), "", *tr(hole.task).strip().splitlines()]
     if hole.example:
         lines += ["", *("    " + t for t in tr(hole.example).strip().splitlines())]
@@ -27,8 +27,8 @@ def notes(hole) -> list[str]:
         lines += ["", tr("names you can use:"), *("    " + tr(t) for t in hole.uses)]
     lines += ["", describe_effort(hole)]
     if hole.is_hunt and not hole.is_compiled:
-        answers = "FLOWEDU_HOLES=work " if hole.first else ""
-        lines.append(tr("run    {command}", command=f"{answers}.venv/bin/python work/{hole.file}"))
+        answers = f"FLOWEDU_HOLES={work} " if hole.first else ""
+        lines.append(tr("run    {command}", command=f"{answers}.venv/bin/python {work}/{hole.file}"))
     if hole.first:
         lines.append(tr("after  {ids}: the laws call their functions, which are open here",
                         ids=", ".join(hole.first)))
@@ -43,8 +43,8 @@ def describe_effort(hole, into: str = "") -> str:
     return tr("{about}, {points} points", into, about=about, points=hole.points)
 
 
-def stub(hole) -> str:
-    """Return the initial work file: the task, then a function that raises or a wasteful one."""
+def stub(hole, work: str | Path = "work") -> str:
+    """Return the initial file in `work`: the task, then a function that raises or a wasteful one."""
     if hole.is_compiled:
         return _of_kernel(hole)
     source = hole.source.read_text(encoding="utf-8")
@@ -55,7 +55,7 @@ def stub(hole) -> str:
         body = f'    raise NotImplementedError("{hole.id}: your turn")\n'
         code = "\n\n".join(f"def {name}({parameters}):\n{body}"
                            for name, parameters in zip(hole.functions, given))
-    return '"""' + "\n".join(notes(hole)) + f'\n"""\n{_for_editors(hole, source, code)}\n\n{code}'
+    return '"""' + "\n".join(notes(hole, work)) + f'\n"""\n{_for_editors(hole, source, code)}\n\n{code}'
 
 
 def _for_editors(hole, source: str, code: str) -> str:

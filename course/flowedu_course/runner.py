@@ -67,7 +67,7 @@ class Runner:
         new_files = []
         for h in mine:
             if not self.file(h).exists():
-                write_text(self.file(h), stub(h))
+                write_text(self.file(h), stub(h, self.work))
                 new_files.append(h.file)
         first = next((h for h in mine if not self._right(h.id)), mine[0])
         earlier = [h for h in self.holes if h.chapter < chapter and any(h.id in self.unmet(m) for m in mine)]
@@ -206,7 +206,8 @@ class Runner:
                     tr("  ask your instructor for the answers; this command shows files in {folder}/",
                        folder=course.SOLUTIONS)]
         if not self._right(hole.id) and not force:
-            return [tr("{short}: not right yet; FORCE=1 shows the library's code anyway", short=short(hole))]
+            return [tr("{short}: not right yet; FORCE=1 shows a repair anyway" if hole.is_hunt else
+                       "{short}: not right yet; FORCE=1 shows the library's code anyway", short=short(hole))]
         if hole.withheld:
             return [f"# {hole.solution.relative_to(self.home)}",
                     *hole.solution.read_text(encoding="utf-8").splitlines()]
@@ -297,11 +298,14 @@ def _number(name: str, text: str) -> int:
 
 def _afterwards(runner: Runner, hole) -> list[str]:
     """Return the next steps after a right answer."""
-    said = [] if hole.withheld and not hole.solution else [
-        tr("  the library's code: `make solution EX={id}`", id=hole.id)]
+    answer = tr("  a repair: `make solution EX={id}`" if hole.is_hunt else
+                "  the library's code: `make solution EX={id}`", id=hole.id)
+    said = [] if hole.withheld and not hole.solution else [answer]
     h = runner.after(hole)
     if h is None:
         return [*said, tr("  that was the last one")]
     begin = runner.file(h) if runner.file(h).exists() else f"`make start CH={h.chapter}`"
-    return [*said, tr("  next: {short} ({minutes} minutes)   {begin}", short=short(h), minutes=h.minutes,
-                      begin=begin)]
+    later = runner.holes.index(h) > runner.holes.index(hole)
+    return [*said, tr("  next: {short} ({minutes} minutes)   {begin}" if later
+                      else "  still open: {short} ({minutes} minutes)   {begin}",
+                      short=short(h), minutes=h.minutes, begin=begin)]

@@ -6,7 +6,7 @@ import pytest
 from flowedu_course import course, handout, hunts
 from flowedu_course.judge import judged
 from flowedu_course.laws import Law
-from flowedu_course.runner import Runner
+from flowedu_course.runner import Runner, _afterwards, main
 from flowedu_course.teach import report, wrong
 
 HUNTS = [h for h in course.holes() if h.is_hunt]
@@ -95,6 +95,21 @@ def test_a_hunt_has_no_points_and_is_listed_behind_the_exercises(tmp_path):
     at = next(i for i, t in enumerate(lines) if " 2.9 " in t)
     assert "milestone-2" in lines[at + 1] and lines[at + 2].strip() == "fault hunts, without points:"
     assert " 2.h1 " in lines[at + 3] and "chapter 2: An op is a record   0 of 9" in "\n".join(lines)
+
+
+def test_lines_after_a_right_hunt(tmp_path, capsys):
+    """They have a repair, and an earlier open exercise is not the next one."""
+    work, last = tmp_path / "answers", HUNTS[-1]
+    Runner(course.HOME, work).start(2)
+    run = f"run    .venv/bin/python {work}/{LINE.file}"
+    assert run in (work / LINE.file).read_text(encoding="utf-8")
+    (work / LINE.file).write_text(LINE.answer_file.read_text(encoding="utf-8"), encoding="utf-8")
+    assert main(["check", LINE.id, "--work", str(work)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[1] == "  a repair: `make solution EX=2.h1`" and lines[2].startswith("  next: 2.h2 ")
+    runner = Runner(course.HOME, work)
+    runner.holes = [HUNTS[1], last]
+    assert _afterwards(runner, last)[1].startswith("  still open: 2.h2 ")
 
 
 @pytest.mark.parametrize("hole", HUNTS, ids=lambda h: h.id)

@@ -4,7 +4,7 @@ import flowedu as flow
 
 
 def step(x, y, w, total, rate=0.05):
-    """Take one step of gradient descent for y = x @ w. Return the new w, and total + loss, a number."""
+    """Take one step of gradient descent for y = x @ w. Return the new w, and total + loss."""
     x, y = flow.tensor(x), flow.tensor(y)
     w = flow.tensor(w, requires_grad=True)
     loss = (x @ w - y).square().mean()

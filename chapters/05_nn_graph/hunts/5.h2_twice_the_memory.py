@@ -36,5 +36,5 @@ def run(x, mean, deviation):
 if __name__ == "__main__":
     x = np.ones((64, 256), np.float32)
     y, arena = run(x, [0.5], [0.25])
-    print(f"x has {x.nbytes:,} bytes, and the arena {arena:,} bytes; "
+    print(f"x has {x.nbytes:,} bytes, and the arena has {arena:,} bytes; "
           f"expected: at most {2 * x.nbytes + 4096:,}")

@@ -10,7 +10,7 @@ bend = flow.ops.define_elementwise("bend(x) -> y", Split(linear=["x"]),
 
 
 def layer(a, b, devices):
-    """Return bend(a @ b). Each device has some columns of a and the same rows of b."""
+    """Return bend(a @ b). Each device has some columns of a, and the rows of b with the same numbers."""
     where = flow.placement("cpu", list(range(devices)))
     a = flow.tensor(a, placement=where, sbp=flow.sbp.split(1))
     b = flow.tensor(b, placement=where, sbp=flow.sbp.split(0))

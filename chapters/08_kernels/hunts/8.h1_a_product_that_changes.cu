@@ -1,4 +1,5 @@
-/* y = a w, for a (rows, n) and w (n). A block of 64 threads computes 64 elements of y. */
+/* y = a w, for a (rows, n) and w (n). A block of 64 threads computes 64 elements of y.
+ * Launch for 70 rows: kernels("product", grid=2, block=64)(70, n, a, w, y). */
 extern "C" __global__ void product(long long rows, long long n, const float *a, const float *w, float *y) {
     __shared__ float tile[64];
     long long row = (long long)blockIdx.x * 64 + threadIdx.x;
