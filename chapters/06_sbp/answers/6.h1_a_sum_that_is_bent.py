@@ -2,6 +2,8 @@
 
 With linear=["x"], the record claims that bend may be applied to each part of a partial sum. flow.explain
 shows the signature x=P -> y=P. Without it, the sum is completed first.
+
+A conversion of a @ b to B before the call is right, too. But then every other caller of bend needs one.
 """
 import numpy as np
 
