@@ -24,7 +24,6 @@ from flowedu_course.teach import stubs, texts, wrong
 from flowedu_course.teach.bench import Bench
 from flowedu_course.teach.edits import earned, edits
 from flowedu_course.teach.stubs import library
-from flowedu_course.teach.texts import WIDEST
 from flowedu_course.teach.tree import export
 
 FORBIDDEN = ("Traceback", "assert", "hypothesis", "draw(")
@@ -90,8 +89,8 @@ def check_texts(hole) -> Iterator[str]:
         yield f"{len(wrong.files(hole))} wrong answers; expected: at least 2"
     if len(hole.task.strip().splitlines()) > 8:
         yield "the task has more than 8 lines"
-    if any(len(line) > WIDEST for line in hole.task.splitlines()):
-        yield f"the task has a line of more than {WIDEST} characters"
+    if any(len(line) > texts.WIDEST for line in hole.task.splitlines()):
+        yield f"the task has a line of more than {texts.WIDEST} characters"
     yield from texts.faults(hole)
     file, _, anchor = hole.why.partition("#")
     parts = re.split(r"^#+ (.*)$", (hole.folder / file).read_text("utf-8"), flags=re.M)

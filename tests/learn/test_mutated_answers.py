@@ -1,5 +1,6 @@
 """Mutants of right answers: how they are made, and how they are judged."""
 import ast
+import functools
 
 import pytest
 
@@ -7,13 +8,16 @@ from flowedu_course import course
 from flowedu_course.teach import mutants
 from flowedu_course.teach.mutations import OPERATORS, Mutant, make_mutants
 
-EVERY = list(mutants.all_mutants())
+
+@functools.cache
+def every_mutant():
+    return list(mutants.all_mutants())
 
 
 def test_there_are_mutants_of_every_operator_and_of_every_python_exercise():
-    assert len(EVERY) >= 2500
-    assert {m.operator for m in EVERY} == {f.__name__ for f in OPERATORS} and len(OPERATORS) == 12
-    assert {m.hole.id for m in EVERY} == {h.id for h in course.holes() if not h.is_separate}
+    assert len(every_mutant()) >= 2500
+    assert {m.operator for m in every_mutant()} == {f.__name__ for f in OPERATORS} and len(OPERATORS) == 12
+    assert {m.hole.id for m in every_mutant()} == {h.id for h in course.holes() if not h.is_separate}
 
 
 def test_a_mutant_is_a_program_that_differs_from_the_answer_by_one_change():
@@ -59,7 +63,7 @@ def test_a_survivor_without_an_explanation_is_printed(explained, monkeypatch, ca
 
 
 def test_explained_changes_are_changes_of_mutants():
-    changes = {(m.hole.id, m.change) for m in EVERY}
+    changes = {(m.hole.id, m.change) for m in every_mutant()}
     stale = [(h.id, change) for h in course.holes() for change in mutants.equal_changes(h)
              if (h.id, change) not in changes]
     assert stale == []

@@ -20,7 +20,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from flowedu.errors import ArgumentError, FlowError
-from flowedu_course.teach.report import Mark, put
+from flowedu_course.teach.gradebook import write_rows
+from flowedu_course.teach.report import Mark
 from flowedu_course.teach.submission import select_holes
 
 YES, NO = ("yes", "y", "1", "true", "must"), ("", "no", "n", "0", "false")
@@ -108,14 +109,13 @@ def read_weights(file: Path, holes: Sequence,
     return points, frozenset(must)
 
 
-def write_weights(holes: Sequence, points: dict[str, float]) -> str:
-    """Return a table of weights."""
-    lines = ["exercise,title,minutes,points,must"]
-    for h in holes:
-        title = h.title.replace('"', "'")
-        lines.append(f'{h.id},"{title}",{h.minutes},{points.get(h.id, h.points):g},')
-    total = sum(points.get(h.id, h.points) for h in holes)
-    return "\n".join([*lines, f"total,,{sum(h.minutes for h in holes)},{total:g},", ""])
+def write_weights(file: Path, holes: Sequence, points: dict[str, float]) -> None:
+    """Write a table of weights."""
+    rows = [{"exercise": h.id, "title": h.title, "minutes": h.minutes, "points": points.get(h.id, h.points)}
+            for h in holes]
+    total = {name: sum(row[name] for row in rows) for name in ("minutes", "points")}
+    write_rows(file, ["exercise", "title", "minutes", "points", "must"],
+               [*rows, {"exercise": "total", **total}])
 
 
 # ---- remarks and roster
@@ -156,7 +156,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if options.out.exists():
             raise ArgumentError(f"{options.out} exists", expected="a new file", got=str(options.out),
                                 fix="OUT=another.csv")
-        put(options.out, write_weights(holes, by_time(holes) if options.by == "time" else {}))
+        write_weights(options.out, holes, by_time(holes) if options.by == "time" else {})
     except FlowError as error:
         print(error, file=sys.stderr)
         return 2

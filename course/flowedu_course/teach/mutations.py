@@ -155,7 +155,7 @@ def make_mutants(hole: Any, text: str) -> Iterator[Mutant]:
         for operator in OPERATORS:
             for new in operator(node):
                 _put(parent, field, index, new)
-                mutated = ast.unparse(ast.fix_missing_locations(copy.deepcopy(tree)))
+                mutated = ast.unparse(tree)
                 _put(parent, field, index, node)
                 if mutated not in seen:
                     seen.add(mutated)
@@ -177,5 +177,5 @@ def _put(parent: ast.AST, field: str, index: int | None, node: ast.AST) -> None:
 
 def _first_line(node: ast.AST) -> str:
     """Return the first line of a node's code."""
-    first, *more = ast.unparse(ast.fix_missing_locations(copy.deepcopy(node))).strip().splitlines()
+    first, *more = ast.unparse(node).strip().splitlines()
     return first + " ..." * bool(more)
