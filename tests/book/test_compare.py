@@ -26,21 +26,21 @@ def text():
 def test_every_difference_has_a_row(text):
     rows = [line for line in text.splitlines() if line.startswith("|")]
 
-    def found(*words):
+    def has_row(*words):
         return any(all(w in row for w in words) for row in rows)
 
     for names, pairs in table.RENAMED.items():
-        assert all(found(*(f"`{n}`" for n in names.split() if n != "*"), f"`{theirs}`")
+        assert all(has_row(*(f"`{n}`" for n in names.split() if n != "*"), f"`{theirs}`")
                    for theirs in pairs), names
     for row in table.IDLE:
-        assert found(*(f"`{n}`" for n in row.names.split() if n != "*"), f"`{row.argument}`", row.why,
+        assert has_row(*(f"`{n}`" for n in row.names.split() if n != "*"), f"`{row.argument}`", row.why,
                      row.fix), row
     for row in (*table.FACES, *table.OTHERS):
-        assert found(row.argument, row.ours, row.theirs, row.why), row
+        assert has_row(row.argument, row.ours, row.theirs, row.why), row
     for name, differences in DIFFERS.items():
-        assert all(found(f"`{name}`", d.parameter, d.oneflow, d.torch) for d in differences), name
+        assert all(has_row(f"`{name}`", d.parameter, d.oneflow, d.torch) for d in differences), name
     for names, places in table.PLACES.items():
-        assert found(*(f"`{n}`" for n in names.split()), ", ".join(places.split()))
+        assert has_row(*(f"`{n}`" for n in names.split()), ", ".join(places.split()))
 
 
 def test_the_tables_are_well_formed(text):

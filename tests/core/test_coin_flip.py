@@ -50,13 +50,13 @@ def test_setting_the_global_seed_restarts_eager_ops(eager_job):
     found = []
     call = job(draw, returns=None) if eager_job else draw
 
-    def drawn():
+    def draw_again():
         return call() or found[-1]
 
     runs = []
     for seed in (1, 1, 2):
         flow.random.seed(seed)
-        runs.append([drawn(), drawn()])
+        runs.append([draw_again(), draw_again()])
     assert runs[0] == runs[1], "the same seed, the same numbers"
     for i, same in enumerate((False, True, False)):
         assert (runs[0][0][i] == runs[2][0][i]) == same, "a seed of its own counts more than the global one"

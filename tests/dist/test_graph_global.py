@@ -607,12 +607,12 @@ def test_a_stage_that_is_used_twice(micro):
             self.places = None
 
         def build(self, x, t):
-            def there(x, i):
+            def move_to_stage(x, i):
                 return x.to_global(placement=self.places[i]) if self.places else x
 
             a = self.model[0](x).relu()
-            b = self.model[1](there(a, 1)).relu()
-            y = self.model[2](there(b, 0) + a)
+            b = self.model[1](move_to_stage(a, 1)).relu()
+            y = self.model[2](move_to_stage(b, 0) + a)
             loss = self.loss(y, t)
             loss.backward()
             return loss, y

@@ -269,12 +269,12 @@ def test_the_gradient_of_samples(line):
         assert all(x.grad is not None for x in leaves)
         return
 
-    def drawn(d):
+    def weigh_sample(d):
         flow.manual_seed(8)
         y = d.rsample((3,))
         return (y * flow.tensor(np.cos(np.arange(y.numel())).reshape(y.shape))).sum()
 
-    for got, want in gradients_and_quotients(line, drawn):
+    for got, want in gradients_and_quotients(line, weigh_sample):
         assert abs(got - want) <= 1e-6 * max(1.0, abs(want)), (got, want)
 
 

@@ -136,17 +136,17 @@ def test_an_image_in_several_memory_blocks_and_an_older_pillow_agree(backwards):
 @pytest.mark.skipif(not hasattr(Image.Image, "__arrow_c_array__"),
                     reason="Pillow before 11.2 does not show its memory")
 def test_unpack_refuses_mismatched_arguments():
-    def shown(mode):
+    def export(mode):
         return Image.new(mode, (4, 6)).__arrow_c_array__()[1]
 
     y, grey = np.ones((6, 4, 3), np.uint8), np.ones((6, 4, 1), np.uint8)
-    _pixels.unpack(shown("RGB"), y, False)
-    _pixels.unpack(shown("L"), grey, False)
+    _pixels.unpack(export("RGB"), y, False)
+    _pixels.unpack(export("L"), grey, False)
     assert not y.any() and not grey.any()
-    for wrong in ((shown("L"), y), (shown("RGB"), grey), (shown("L"), grey[1:]), (shown("RGB"), y[1:]),
+    for wrong in ((export("L"), y), (export("RGB"), grey), (export("L"), grey[1:]), (export("RGB"), y[1:]),
                   (None, y),
-                  (shown("RGB"), y[0]), (shown("RGB"), y[:, :, :2].copy()), (shown("RGB"), y[:, ::-1]),
-                  (shown("RGB"), y.astype(np.int8))):
+                  (export("RGB"), y[0]), (export("RGB"), y[:, :, :2].copy()), (export("RGB"), y[:, ::-1]),
+                  (export("RGB"), y.astype(np.int8))):
         with pytest.raises(ValueError):
             _pixels.unpack(*wrong, False)
 

@@ -112,10 +112,10 @@ def faults(rows):
 
 @pytest.mark.parametrize("numbers", few(CHANGES, {"0.0", "no batch"}.__contains__))
 def test_functions_of_flat_inputs_are_finite_where_pytorchs_are(numbers):
-    def asked(module, *call):
+    def bind(module, *call):
         return lambda: called(module, *call, CHANGES[numbers])
 
-    assert faults((text, asked(flow, text, specs), asked(torch, text, specs)) for text, *specs in CALLS) == {}
+    assert faults((text, bind(flow, text, specs), bind(torch, text, specs)) for text, *specs in CALLS) == {}
 
 
 def small(specs):

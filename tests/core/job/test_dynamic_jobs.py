@@ -256,10 +256,10 @@ def test_plans_of_different_shapes_draw_different_numbers():
     def job(x: tp.ListNumpy.Placeholder((100, 2))) -> tp.ListNumpy:
         return flow.random.bernoulli(x)
 
-    def drawn(n):
+    def draw_rows(n):
         return job([np.full((n, 2), 0.5, np.float32)])[0][:50].ravel()
 
-    draws = [drawn(50), drawn(100), drawn(99), drawn(50)]
+    draws = [draw_rows(50), draw_rows(100), draw_rows(99), draw_rows(50)]
     assert all((a != b).any() for i, a in enumerate(draws) for b in draws[:i])
 
 
