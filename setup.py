@@ -134,7 +134,7 @@ class Build(build_once.BuildOnce):
 
 
 class BuildPackage(build_py):
-    """Puts the stubs of core beside its modules, too: jedi reads no stub package where a module has a Python source."""
+    """Also puts the stubs of core next to its modules: jedi reads no stub package where a module has a Python source."""
 
     def run(self):
         super().run()

@@ -98,7 +98,7 @@ def alike(a: Counter, b: Counter) -> float:
 
 
 def read(folder: Path, hole) -> list[Answer]:
-    """Return the answers of a class to an exercise, without those that are handed out."""
+    """Return the answers of a class to an exercise, without the handed-out ones."""
     own = stubs.library(hole)
     known = [sequences(hole, text) for text in (own, stub(hole))]
     answers = []

@@ -261,7 +261,7 @@ class Multinomial(_OfSeveral):
 
 # ---- relaxed: between the outcomes, the nearer to one of them the lower the temperature
 class _Relaxed(Distribution):
-    """A temperature beside the probabilities."""
+    """A temperature in addition to the probabilities."""
 
     has_rsample = True
 

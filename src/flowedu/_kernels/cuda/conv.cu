@@ -1,5 +1,5 @@
-/* Convolution and its two gradients as matrix products (product.h) whose matrices are never written down: each element is
- * looked up in the image when it is wanted ("implicit GEMM"). For every group:
+/* Convolution and its two gradients as matrix products (product.h) whose matrices are never stored: the kernel
+ * reads each element from the image when the product needs it ("implicit GEMM"). For every group:
  *
  *                 rows            columns            summed over
  *   y             out channels    output pixels      (channel, i, j) of the kernel

@@ -26,7 +26,7 @@ __device__ index_t pivot_row(const Wide *w, index_t n, index_t m, index_t c) {
     return found;
 }
 
-/* Make the matrix in w upper triangular, along with the columns beside it. Returns false if it is singular.
+/* Make the matrix in w upper triangular, together with the columns to its right. Returns false if it is singular.
  * All threads receive the determinant (which may underflow to 0). */
 __device__ bool eliminate(Wide *w, index_t n, index_t m, Wide &det) {
     det = 1;

@@ -3,12 +3,12 @@
  * Each output is the fold of the elements at `start(output) + step(r)`, r = 0 ... reduced. Two shapes of blocks, so that
  * neighbouring threads read neighbouring elements:
  *
- *   rows     a block of 256 threads for one output: the innermost axis is one of those that are folded
- *   columns  32 outputs side by side, 8 threads for each: the innermost axis is kept
+ *   rows     a block of 256 threads for one output: the innermost axis is folded
+ *   columns  32 adjacent outputs, 8 threads for each: the innermost axis is kept
  *
- * One pass: where outputs are too few to fill the device, `parts` blocks share an output. Each leaves its part in scratch,
- * and the one that finds itself the last adds up the parts, in order, so the result is the same every time.
- * lessons/ has the steps to this: fold in shared memory, by shuffles, in one pass. */
+ * One pass: if the outputs are too few to fill the device, `parts` blocks share an output. Each block stores its part in
+ * scratch memory, and the last block adds up the parts in order, so the result is deterministic.
+ * lessons/ has three steps to this kernel: fold in shared memory, by shuffles, in one pass. */
 #include "fold.h"
 
 struct Part { index_t lo, hi; };
@@ -17,8 +17,8 @@ __device__ __forceinline__ Part part_of(index_t n, index_t parts, index_t p) {
     return {lo, min(lo + each, n)};
 }
 
-/* Whether this block is the last of `parts` to come here for this output; all its threads get the answer. What every
- * block wrote before is seen by the last: one fence before the count, for the writer, and one behind it, for the reader. */
+/* Return true in all threads of the last of the `parts` blocks of this output. The last block sees the earlier writes of
+ * all blocks: the writer has a fence before the counter, and the reader has one after it. */
 __device__ __forceinline__ bool is_last(unsigned *arrived, index_t parts) {
     __shared__ unsigned before;
     __threadfence();

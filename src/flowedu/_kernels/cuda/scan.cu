@@ -1,8 +1,8 @@
 /* Running results along an axis: cumsum, and linear_scan, the recurrence h[t] = a[t] * h[t-1] + b[t].
  *
- * An array is (outer, n, inner). Where inner > 1 a thread goes along a column, beside its neighbours. A row that lies in
- * one piece is summed by a block, 1024 elements at a time: each warp scans 32 by shuffles, then the warps' sums are
-  * scanned. */
+ * An array is (outer, n, inner). If inner > 1, a thread scans a column, and neighbouring threads scan neighbouring
+ * columns. A contiguous row is scanned by a block, 1024 elements at a time: each warp scans 32 elements by shuffles, then
+ * the sums of the warps are scanned. */
 #include "fold.h"
 
 __device__ __forceinline__ index_t turned(index_t i, index_t n, index_t backwards) { return backwards ? n - 1 - i : i; }

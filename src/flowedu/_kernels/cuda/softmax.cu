@@ -1,9 +1,9 @@
 /* softmax and log_softmax, with their gradients. Both subtract the largest element first, so that exp cannot overflow.
  *
- * x is (outer, n, inner), softmax goes along n. With inner == 1 rows lie in one piece: a warp takes a short one and keeps
- * it in registers, so that each element is read once (lessons/softmax_warp.cu); a block takes a long one. Threads read
- * neighbours, and fold by shuffles (fold.h). Otherwise a thread takes a column, and neighbouring threads neighbouring
- * columns. */
+ * x is (outer, n, inner), the softmax is along n. If inner == 1, rows are contiguous. A warp computes a short row and keeps it
+ * in registers, so that each element is read once (lessons/softmax_warp.cu). A block computes a long row. Neighbouring
+ * threads read neighbouring elements and fold by shuffles (fold.h). If inner > 1, a thread computes a column, and
+ * neighbouring threads compute neighbouring columns. */
 #include "fold.h"
 
 template <bool LOG> __device__ __forceinline__ T finished(T x, T top, T sum) {

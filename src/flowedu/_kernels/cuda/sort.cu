@@ -1,8 +1,8 @@
 /* argsort and top_k along rows: a merge sort of positions, where every element computes its own position.
  *
- * Runs of `width` positions are sorted, and pairs of adjacent runs are merged. A binary search counts the
- * elements of the other run that precede an element: for the left run those that must come first, for the
- * right run also equal ones. So both orders are stable. A NaN counts as the largest element. */
+ * Runs of `width` positions are sorted, and pairs of adjacent runs are merged. A binary search counts the elements of the
+ * other run that precede an element. Equal elements precede an element of the right run, but not one of the left run, so
+ * both orders are stable. A NaN counts as the largest element. */
 #include "view.h"
 
 __device__ __forceinline__ bool before(T a, T b, index_t down) {

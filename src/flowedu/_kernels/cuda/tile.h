@@ -47,7 +47,7 @@ template <bool ALONG_K> struct Operand {
 };
 
 /* The results of a thread: rows 4 * down ... + 3 and 64 more below, columns 4 * right ... + 3 and 64 further. A warp has
- * 4 x 8 such squares side by side, so it reads few different numbers. */
+ * 4 x 8 adjacent squares of this kind, so it reads few different elements. */
 struct Results {
     float sum[8][8];
     int right, down;

@@ -1,8 +1,9 @@
-/* Optimizer updates: the rules of ../core/update_sgd.h and ../ops/update_adaptive.h, a kernel for each. Those files say
- * what becomes of one element; flowedu/cuda/launches/update.py reads their rows and ends this file with a RULE for each.
+/* Optimizer updates: the rules of ../core/update_sgd.h and ../ops/update_adaptive.h, one kernel per rule. Those files
+ * define the update of one element; flowedu/cuda/launches/update.py reads their rows and appends a RULE for each to this
+ * file.
  *
- * A launch changes many parameters (many.h). The numbers of a parameter (rates, corrections of bias) are worked out by one thread of each
- * block. A step's number below 0 says: change nothing this time. */
+ * A launch updates many parameters (many.h). One thread of each block computes the scalars of a parameter (rates, bias
+ * corrections). A negative step number means that the launch changes nothing. */
 #include "many.h"
 #include "update.h"
 
@@ -14,7 +15,7 @@ static __device__ void fe_set_number(const fe_view *v, double x) {
     else *(double *)v->data = x;
 }
 
-/* The rules' loops, as functions of one element: its weight, gradient, and what is remembered. */
+/* The rules' loops, as functions of one element: its weight, gradient, and optimizer state. */
 #define FE_ROOT(x) sqrt(x)
 #define FE_NORMS(x) do { *w_square += (double)w[i] * w[i]; *g_square += (double)(x) * (x); } while (0)
 #define FE_UPDATE_LOOP(NAME, ...)                                                                                \
@@ -38,13 +39,13 @@ struct Row {                               /* a parameter, of up to 32 in a laun
     index_t n, first;
     T *w;                                  /* the weight, */
     const T *dw;                           /* its gradient, */
-    T *m, *v, *s;                          /* what the rule remembers, */
+    T *m, *v, *s;                          /* the state of the rule, */
     T *four, *five;                        /* and, of rules that have them, the two numbers that follow in the group */
     double decay, l1, l2;
 };
 struct Settings { double scale, beta1, beta2, epsilon; index_t flag; };
 
-/* flat: every array is contiguous; otherwise a single parameter, whose strides the walk has. */
+/* flat: every array is contiguous; otherwise there is one parameter, and `walk` has its strides. */
 #define GIVEN                                                                                                    \
     const Table<Row, 32> table, index_t flat, const Walk<5> walk, const View rate, const int64_t *step, const Settings set, double *sums
 

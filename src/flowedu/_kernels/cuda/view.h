@@ -1,8 +1,8 @@
-/* What all kernels here share: views of arrays (the struct of ../core/abi.h, passed by value), the element a thread works
+/* Definitions of all CUDA kernels: views of arrays (the struct of ../core/abi.h, passed by value), the element a thread works
  * on, and the report of an index out of range.
  *
- * `T`, the element type a file is compiled for, is declared above the file's first line (flowedu/cuda/modules.py), and
- * `Wide`, what sums of T are carried in: double for floating point, 64 bits for whole numbers. */
+ * `T` is the element type that a file is compiled for. `Wide` is the type of sums of T: double for floating point, 64 bits
+ * for integers. Both are declared above the first line of the file (flowedu/cuda/modules.py). */
 #ifndef FLOWEDU_CUDA_VIEW_H
 #define FLOWEDU_CUDA_VIEW_H
 #include "abi.h"

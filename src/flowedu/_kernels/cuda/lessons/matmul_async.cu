@@ -1,6 +1,6 @@
-/* A matrix product, sixth step: the hardware carries the next strips to shared memory (async.h) while this pair is
- * multiplied. Counted in bytes nothing changes, but no register holds them on the way. Elements of a change places, so each
- * is a copy of its own. (256, 2): two blocks shall fit into a multiprocessor. */
+/* A matrix product, sixth step: the hardware copies the next strips to shared memory (async.h) while this pair is
+ * multiplied. The number of bytes stays the same, but the copies need no registers. Elements of a change their order, so
+ * each one is copied separately. (256, 2): two blocks fit into a multiprocessor. */
 #include "tile.h"
 #include "lessons/async.h"
 
@@ -14,7 +14,7 @@ __device__ __forceinline__ void start(const Operand<true> &m, index_t k, Strip &
     }
 }
 
-/* B: four neighbours, of which `left` are there. */
+/* B: four neighbouring elements. `left` of them are inside the matrix. */
 __device__ __forceinline__ void start(const Operand<false> &m, index_t k, Strip &strip) {
     const int s = threadIdx.x / 32, i = threadIdx.x % 32 * 4;
     const int left = k + s < m.depth ? (int)max((index_t)0, min((index_t)4, m.size - m.first - i)) : 0;

@@ -1,6 +1,6 @@
-/* A matrix product, fifth step: two pairs of strips. The numbers of the next step are fetched before those of this one are
- * multiplied, and arrive meanwhile; and as nobody writes what others still read, one barrier a step is enough.
- * ../matmul_tiles.cu is this, for any number of matrices, transposed or not. */
+/* A matrix product, fifth step: two pairs of strips. The elements of the next step are loaded while those of this step are
+ * multiplied. No thread writes a strip that other threads still read, so one barrier per step is enough.
+ * ../matmul_tiles.cu does the same for any number of matrices, transposed or not. */
 #include "tile.h"
 
 extern "C" __global__ void __launch_bounds__(256) matmul_double(index_t rows, index_t cols, index_t depth,

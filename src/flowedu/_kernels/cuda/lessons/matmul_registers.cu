@@ -1,6 +1,6 @@
-/* A matrix product, third step: a thread makes 8 x 8 results and keeps them in registers. For 64 products of numbers
- * it reads 16 from shared memory, where the second step read 128; and as a block's tile is 128 x 128 now, each element
- * that is loaded serves 128 results instead of 16. Blocks of 256 threads. */
+/* A matrix product, third step: a thread computes 8 x 8 results and keeps them in registers. For 64 products it reads
+ * 16 elements from shared memory; the second step read 128. A block's tile is now 128 x 128, so each loaded element is
+ * used for 128 results instead of 16. Blocks of 256 threads. */
 #include "view.h"
 
 enum { TILE = 128, DEPTH = 8, OWN = 8, PITCH = TILE + 4 };   /* + 4: columns that a warp stores differ in banks */
@@ -13,7 +13,7 @@ extern "C" __global__ void __launch_bounds__(256) matmul_registers(index_t rows,
     T sum[OWN][OWN] = {};
     for (index_t k = 0; k < depth; k += DEPTH) {
 #pragma unroll
-        for (int j = 0; j < 4; j++) {                        /* 256 threads bring 128 x 8 elements of each */
+        for (int j = 0; j < 4; j++) {                        /* 256 threads load 128 x 8 elements of each */
             const int row = threadIdx.x / DEPTH + j * 32, s = threadIdx.x % DEPTH;
             a_tile[s][row] = top + row < rows && k + s < depth ? a[(top + row) * depth + k + s] : (T)0;
             const int col = threadIdx.x % TILE, t = threadIdx.x / TILE + j * 2;

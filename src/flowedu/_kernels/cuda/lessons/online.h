@@ -1,6 +1,6 @@
-/* The largest of some numbers and the sum of exp(number - largest), computed in one pass ("online"): when a
- * larger number comes, the sum so far is rescaled. Two such pairs can be merged into the pair for all their
- * numbers. */
+/* The maximum of a sequence and the sum of exp(element - maximum), computed in one pass ("online"). If a larger
+ * element follows, the partial sum is rescaled. Two such pairs can be merged into the pair of both sequences.
+ */
 #ifndef FLOWEDU_CUDA_LESSONS_ONLINE_H
 #define FLOWEDU_CUDA_LESSONS_ONLINE_H
 #include "fold.h"

@@ -1,6 +1,6 @@
-/* A sum, third step: one launch. Every block leaves its number and counts itself; the block that finds itself the last
- * adds up what the others left. The fence before the count says to the last block that the numbers are there.
- * `arrived` is 0 before, and afterwards. ../reduce.cu is this, along any axes. At most 256 blocks of 256 threads. */
+/* A sum, third step: one launch. Every block stores its partial sum and increments a counter; the last block adds
+ * up all partial sums. The fence before the counter makes the partial sums visible to the last block. `arrived` is 0
+ * before and afterwards. ../reduce.cu does the same along any axes. At most 256 blocks of 256 threads. */
 #include "fold.h"
 
 extern "C" __global__ void sum_one_pass(index_t n, const T *x, T *parts, unsigned *arrived, T *y) {

@@ -1,6 +1,6 @@
-/* A sum, second step: the 32 threads of a warp hand each other their numbers directly, without memory and barriers; shared
- * memory holds one number of each warp, and there is one barrier instead of eight. ../fold.h is made of this. The third
- * step, ../reduce.cu, needs no second launch: the block that finds itself the last adds up what the others left. */
+/* A sum, second step: the 32 threads of a warp exchange their partial sums directly, without memory and barriers. Shared
+ * memory holds one partial sum per warp, and one barrier replaces eight. ../fold.h uses this. The third step,
+ * ../reduce.cu, needs no second launch: the last block adds up the partial sums of all blocks. */
 #include "view.h"
 
 extern "C" __global__ void sum_shuffle(index_t n, const T *x, T *y) {
