@@ -3,13 +3,14 @@
     python -m flowedu_course.teach.mutants [4.2 4.3 ...] [--sample N] [--seed 0] [--jobs 2]
 
 Each mutant is judged like an answer, in a forked process. A mutant survives if the verdict is "right", with a
-star where the exercise has stars. chapters/*/mutants.toml lists the survivors that are right: their code
-differs, their results do not. Kernels are not mutated, because each one would have to be compiled.
+star where the exercise has stars. chapters/*/mutants.toml lists survivors whose results are those of a right
+answer, with reasons. Kernels are not mutated, because each one would have to be compiled.
 """
 from __future__ import annotations
 
 import argparse
 import contextlib
+import functools
 import json
 import os
 import random
@@ -95,11 +96,25 @@ def classify(hole: Any, verdict: laws.Verdict) -> str:
     return "worse" if verdict.state == "open" and verdict.extra else "wrong"
 
 
-def equal_changes(hole: Any) -> set[str]:
-    """Return the changes that chapters/*/mutants.toml explains for an exercise."""
-    file = hole.folder / "mutants.toml"
-    table = tomllib.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
-    return {row["change"] for row in table.get("equal", ()) if row["exercise"] == hole.id}
+@functools.cache
+def equal_rows(folder: Path) -> list[dict[str, str]]:
+    """Return the rows of a chapter's mutants.toml.
+
+    A row explains why the result of a mutant does not change. Its keys are "exercise", "change", and "reason",
+    and perhaps "statement", if the same change in another statement is wrong.
+    """
+    file = folder / "mutants.toml"
+    return tomllib.loads(file.read_text(encoding="utf-8"))["equal"] if file.exists() else []
+
+
+def explains(row: dict[str, str], mutant: Mutant) -> bool:
+    """Return True if a row of mutants.toml is about this mutant."""
+    return (row["exercise"], row["change"]) == (mutant.hole.id, mutant.change) and (
+        row.get("statement", mutant.statement) == mutant.statement)
+
+
+def is_explained(mutant: Mutant) -> bool:
+    return any(explains(row, mutant) for row in equal_rows(mutant.hole.folder))
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -118,9 +133,11 @@ def main(arguments: list[str] | None = None) -> int:
     survivors = 0
     for mutant, result in run_mutants(mutants, options.jobs, options.seed):
         results.append((mutant, result))
-        if result == "right" and mutant.change not in equal_changes(mutant.hole):
+        if result == "right" and not is_explained(mutant):
             survivors += 1
             print(f"survives: {mutant}", flush=True)
+            if mutant.statement not in mutant.change:
+                print(f"    statement: {mutant.statement}", flush=True)
     count = {kind: sum(r == kind for _, r in results) for kind in ("wrong", "ended", "worse", "right")}
     print(f"{len(results)} mutants: {count['wrong']} wrong, {count['ended']} ended their process, "
           f"{count['worse']} without a star, {count['right']} right, {survivors} of these unexplained")

@@ -18,13 +18,20 @@ FUNCTIONS = {"min": "max", "max": "min", "any": "all", "all": "any", "sorted": "
 
 @dataclass(frozen=True)
 class Mutant:
-    """A right answer with one change; `change` is "old code -> new code"."""
+    """A right answer with one change.
+
+    Attributes:
+        change: "old code -> new code".
+        text: the code of the mutant.
+        statement: the first line of the statement that contains the change, before the change.
+    """
 
     hole: Any
     operator: str
     line: int
     change: str
     text: str
+    statement: str = ""
 
     def __str__(self) -> str:
         return f"{self.hole.id} line {self.line}, {self.operator}: {self.change}"
@@ -131,8 +138,8 @@ def _with(node: ast.AST, **fields: Any) -> ast.AST:
     return new
 
 
-def _places(node: ast.AST) -> Iterator[tuple[ast.AST, str, int | None, ast.AST]]:
-    """Yield (parent, field, index in the field or None, node) below a node.
+def _places(node: ast.AST, statement: ast.AST | None = None) -> Iterator[tuple]:
+    """Yield (parent, field, index in the field or None, node, its statement) below a node.
 
     Annotations, decorators, default arguments, and the texts of errors are left out.
     """
@@ -143,15 +150,16 @@ def _places(node: ast.AST) -> Iterator[tuple[ast.AST, str, int | None, ast.AST]]
             continue
         for i, child in enumerate(value if isinstance(value, list) else [value]):
             if isinstance(child, ast.AST):
-                yield node, field, i if isinstance(value, list) else None, child
-                yield from _places(child)
+                inside = child if isinstance(child, ast.stmt) else statement
+                yield node, field, i if isinstance(value, list) else None, child, inside
+                yield from _places(child, inside)
 
 
 def make_mutants(hole: Any, text: str) -> Iterator[Mutant]:
     """Yield every mutant of an answer whose code differs from the answer and from the mutants before it."""
     tree = ast.parse(text)
     seen = {ast.unparse(tree)}
-    for parent, field, index, node in list(_places(tree)):
+    for parent, field, index, node, statement in list(_places(tree)):
         for operator in OPERATORS:
             for new in operator(node):
                 _put(parent, field, index, new)
@@ -160,7 +168,8 @@ def make_mutants(hole: Any, text: str) -> Iterator[Mutant]:
                 if mutated not in seen:
                     seen.add(mutated)
                     yield Mutant(hole, operator.__name__, _line(node),
-                                 f"{_first_line(node)} -> {_first_line(new)}", mutated + "\n")
+                                 f"{_first_line(node)} -> {_first_line(new)}", mutated + "\n",
+                                 _first_line(statement))
 
 
 def _line(node: ast.AST) -> int:

@@ -21,7 +21,7 @@ from flowedu_course.teach.isolation import READ, packages, shut_in
 def tasks(home: Path) -> list[Path]:
     """Return the files of the chapters that are handed out, without the answers."""
     return [p for d in (home / "chapters").iterdir() if d.is_dir() for p in d.iterdir()
-            if p.name not in ("answers", "right", "wrong")]
+            if p.name not in ("answers", "right", "wrong", "mutants.toml")]
 
 
 def main(arguments: Sequence[str]) -> None:

@@ -28,8 +28,9 @@ from flowedu_course.teach import stubs
 
 # Files for instructors only: answers, files that contain parts of them, and the tools of this folder.
 KEPT_BACK = ("chapters/*/wrong/*", "chapters/*/right/*", "chapters/*/solutions.py", "chapters/*answers*",
-             "chapters/*/answers/*", "tests/mutants/*", "tests/learn/*", "course/flowedu_course/teach/*",
-             "course/flowedu_course/authors.py", "course/flowedu_course/alternatives.py",
+             "chapters/*/answers/*", "chapters/*/mutants.toml", "tests/mutants/*", "tests/learn/*",
+             "course/flowedu_course/teach/*", "course/flowedu_course/authors.py",
+             "course/flowedu_course/alternatives.py",
              f"{course.SOLUTIONS}/*", ".ci/*", ".github/*", ".git", ".git/*")
 NOT_OURS = ("build", "work", ".venv", ".hypothesis", ".*_cache", "__pycache__", "*.pyc", "*.so", "*.egg-info")
 TEXT = (".py", ".pyx", ".pxd", ".pxi", ".h", ".md", ".toml", ".txt", ".cu", ".hpp", ".cpp", ".json", ".yml",
