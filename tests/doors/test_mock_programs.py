@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from common import HANGS, PROGRAMS, few
+from dist.ranks import mpi
 from vision import files
 
 ROOT = Path(__file__).parents[2]
@@ -122,6 +123,19 @@ def test_a_program_of_several_ranks(folder):
     out = typed(folder, "-m", "flowedu.mock", "--as", "torch", "-m", "flowedu.distributed.launch",
                 "--nproc_per_node", "2", "--engine", "threads", "torch_ddp.py")
     assert out.count("loss") == 4 and falls(out) and (folder / "ddp.pt").exists()
+
+
+@mpi
+@pytest.mark.parametrize("words", [
+    "-m flowedu.mock --as oneflow -m flowedu.distributed.launch --nproc_per_node 2 ranks.py a --b",
+    "-m flowedu.mock --as oneflow -m oneflow.distributed.launch --nproc_per_node 2 -m ranks a --b",
+    "-m flowedu.mock -m torch.distributed.launch --nproc_per_node 2 ranks.py a --b",
+    "-m flowedu.distributed.launch --nproc_per_node 2 -m flowedu.mock --as oneflow ranks.py a --b",
+    "-m flowedu.mock -m oneflow.distributed.launch --engine threads --nproc_per_node 2 ranks.py a --b"])
+def test_the_mock_and_the_launcher_in_either_order(folder, words):
+    (folder / "ranks.py").write_text("import sys, oneflow as flow\n"
+                                     "print(flow.env.get_rank(), flow.env.get_world_size(), sys.argv[1:])\n")
+    assert sorted(typed(folder, *words.split()).splitlines()) == [f"{r} 2 ['a', '--b']" for r in (0, 1)]
 
 
 def test_the_commands_of_the_page_and_the_tour(folder):

@@ -8,11 +8,12 @@
         import torch
 
     python -m flowedu.mock --as torch program.py --its arguments
+    python -m flowedu.mock --as oneflow -m oneflow.distributed.launch --nproc_per_node 2 program.py
 
 Mocking torch includes torchvision, and mocking oneflow includes flowvision. Both are flowedu.vision.
 
 A missing name raises an AttributeError or ImportError that suggests the nearest name. A summary of missing
-names is printed on stderr at exit. OneFlow's own equivalent is `oneflow.mock_torch` (0.9).
+names is printed on stderr at exit. Under oneflow, `oneflow.mock_torch` (0.9) replaces torch.
 """
 from __future__ import annotations
 

@@ -7,6 +7,8 @@ import sys
 from pathlib import Path
 
 from flowedu import mock
+from flowedu.distributed import launch
+from flowedu.mock.modules import flowedus_name
 
 
 def report_from_the_program(kind: type[BaseException], error: BaseException, trace) -> None:
@@ -16,6 +18,21 @@ def report_from_the_program(kind: type[BaseException], error: BaseException, tra
                                start.tb_frame.f_code.co_filename == "<frozen runpy>"):
         start = start.tb_next
     sys.__excepthook__(kind, error.with_traceback(start or trace), start or trace)
+
+
+def pass_mock_to_ranks(names: list[str], args: list[str]) -> list[str]:
+    """Return the arguments of the launcher for a program whose ranks replace the same packages.
+
+    Threads of this process use its mock. Other ranks are processes, so each runs `python -m flowedu.mock`.
+    """
+    options = launch.parse(args)
+    if options.engine == "threads" or options.no_python:
+        return args
+    before = args[:len(args) - len(options.args) - 1]
+    asked = [word for name in names for word in ("--as", name)]
+    if options.module:
+        return [*before, "flowedu.mock", *asked, "-m", options.script, *options.args]
+    return [*before, "-m", "flowedu.mock", *asked, options.script, *options.args]
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -32,6 +49,10 @@ def main(argv: list[str] | None = None) -> None:
     if not o.module and not Path(o.program).is_file():
         parser.error(f"cannot read {o.program}: give the path of a .py file, or -m and a module's name")
     mock.enable(*o.names or ())
+    if o.module:
+        o.program = flowedus_name(o.program) or o.program
+        if o.program == launch.__name__:
+            sys.exit(launch.main(pass_mock_to_ranks(o.names or [], o.args)))
     sys.excepthook = report_from_the_program
     sys.argv = [o.program, *o.args]
     if o.module:

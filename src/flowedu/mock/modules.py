@@ -13,7 +13,7 @@ from typing import Any
 from flowedu.aliases import home
 from flowedu.diagnostics.present import present
 from flowedu.errors.nearest import UnknownNameError
-from flowedu.mock.names import HOUSE, INSIDES, ROOTS, TORCHS, VERSIONS
+from flowedu.mock.names import HOUSE, INSIDES, ROOTS, TABLES, VERSIONS
 
 MISSING: Counter[str] = Counter()                        # {missing name: number of uses}
 OLD = "compatible.single_client"
@@ -150,8 +150,16 @@ def _find_module(below: str) -> types.ModuleType | None:
     return value if isinstance(value, types.ModuleType) and value.__name__.startswith("flowedu") else None
 
 
+def flowedus_name(path: str) -> str | None:
+    """Return the name of flowedu's module for the path of a mocked module, or None if there is none."""
+    if path.partition(".")[0] not in ROOTS:
+        return None
+    module = _find_module(_below(path))
+    return None if module is None else module.__name__
+
+
 def _tables(path: str) -> tuple[dict[str, str], ...]:
-    return (TORCHS, INSIDES) if path.partition(".")[0] == "torch" else (INSIDES,)
+    return TABLES.get(path.partition(".")[0], (INSIDES,))
 
 
 def _insides(path: str) -> list[str]:

@@ -117,3 +117,14 @@ TORCHS = {
     "optim.lr_scheduler": f"{_HERE}.torch_schedules",
     "serialization": f"{_HERE}.torch_top",
 }
+
+# the same for oneflow only
+ONEFLOWS = {
+    "core.record": "flowedu.oneflow04.record",
+    "core.record.record_pb2": "flowedu.oneflow04.record.record_pb2",
+    "mock_torch": f"{_HERE}.oneflow_mock_torch",
+    **dict.fromkeys(("nn", "nn.functional", "nn.modules.loss"), f"{_HERE}.oneflow_losses"),
+}
+
+# {mocked package: tables of its modules, in order of precedence}
+TABLES = {"torch": (TORCHS, INSIDES), "oneflow": (ONEFLOWS, INSIDES)}
