@@ -720,6 +720,7 @@ def repeat(*args, **kwargs) -> _Tensor: """OneFlow's repeat gives a blob to seve
 def repeat_interleave(input: _Tensor, repeats: _Tensor | _int | None = None, dim: _int | None = None, *, output_size: _int | None = None) -> _Tensor:
     """Repeat every element, or every slice along an axis, several times in a row."""
 def replication_pad2d(x, padding: _int | Sequence[_int], name=None) -> _Tensor: """Pad images by repeating their edge."""
+def report() -> str: """Return the passes, the memory planner, and the boxing primitives that are registered, as text."""
 @overload
 def reshape(input: _Tensor, *sizes_: Sizes, shape: Sequence[_int] | None = None) -> _Tensor:
     """Return the elements in another shape, as a view if the strides allow it, and else as a copy."""

@@ -58,7 +58,7 @@ __getattr__, __dir__ = _lazy_import(__name__, {
     "nms": "flowedu.vision.ops.top", "roi_align": "flowedu.vision.ops.top",
     # chapter 6
     "placement": "flowedu.core.sbp.names", "sbp": "flowedu.sbp", "boxing": "flowedu.distributed.boxing",
-    "explain": "flowedu.show.explaining",
+    "explain": "flowedu.show.explaining", "report": "flowedu.swap.registers",
     "comm": "flowedu.distributed.comm", "distributed": "flowedu.distributed",
     # chapter 7
     "detection": "flowedu.oneflow04.image.detection", "image": "flowedu.oneflow04.image.image",

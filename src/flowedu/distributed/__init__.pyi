@@ -2,7 +2,8 @@
 from collections.abc import Callable, Sequence
 from flowedu.core.eager.tensor import Tensor
 from flowedu.distributed import (
-    boxing as boxing, comm as comm, mpi as mpi, oneflow_rule as oneflow_rule, ranks as ranks, settings as settings)
+    boxing as boxing, comm as comm, mpi as mpi, oneflow_rule as oneflow_rule, perform as perform, ranks as ranks,
+    settings as settings)
 from flowedu.distributed.groups import ReduceOp as ReduceOp, ReduceOp as _ReduceOp, _Done
 
 def all_gather(tensor_list: list[Tensor], tensor: Tensor, group=None, async_op: bool = False) -> _Done | None:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from flowedu.core.sbp.boxing.algebra import Hop, Route
+from flowedu.core.sbp.boxing.algebra import Hop, Primitive, Route
 from flowedu.core.sbp.boxing.geometry import Box, Shape, align_grids, inside, lines, transfer
 from flowedu.core.sbp.boxing.inops import identity
 from flowedu.core.sbp.boxing.primitives import ALL_REDUCE, groups
@@ -69,9 +69,8 @@ def perform(comm, route: Route, part: np.ndarray | None, what: str = "") -> np.n
 
 
 def _program(hop: Hop, rank: int) -> Program:
-    if hop.primitive is ALL_REDUCE:
-        return all_reduced(hop.src, groups(hop.src, hop.dst, hop.spec.shape), rank)
-    return transferred(hop.src, hop.dst, hop.spec, rank)
+    own = PROGRAMS.get(hop.primitive)
+    return transferred(hop.src, hop.dst, hop.spec, rank) if own is None else own(hop, rank)
 
 
 def script(src: Layout, dst: Layout, shape: Shape, rank: int) -> Script:
@@ -145,6 +144,11 @@ def all_reduced(src: Layout, groups: Sequence[tuple[int, ...]], rank: int) -> Pr
     if group is None:
         return _nothing
     return lambda comm, part, what: comm.all_reduce(part, group, op, what)
+
+
+# {primitive: function (hop, rank) -> program}; the others move, reduce, or fill data
+PROGRAMS: dict[Primitive, Callable[[Hop, int], Program]] = {
+    ALL_REDUCE: lambda hop, rank: all_reduced(hop.src, groups(hop.src, hop.dst, hop.spec.shape), rank)}
 
 
 def _nothing(comm, part, what) -> None:

@@ -22,4 +22,5 @@ from flowedu.ops import resize, softmax, slice_part, activations, ctc, halves, o
 from flowedu.ops import factors, fourier, linalg, lu, scan, strided, update_adaptive, update_sgd
 from flowedu.core.ops.define import REGISTRY, define
 from flowedu.ops.formula import elementwise as define_elementwise
+from flowedu.ops.sbp_signatures import signatures
 from flowedu.core.ops.record import Effects, Kernel, Laws, Meaning, Split, View

@@ -23,8 +23,9 @@ from flowedu.core.graph.plan import Plan
 from flowedu.core.graph.program import Program
 from flowedu.core.values.thread_state import during, register_fields, thread_state
 from flowedu.diagnostics.verify import compare
+from flowedu.diagnostics.verify.boxing import check_primitive
 from flowedu.diagnostics.verify.graphs import CORRECT, Interface, check_graph
-from flowedu.diagnostics.verify.plans import check_plan
+from flowedu.diagnostics.verify.plans import check_plan, name_of
 from flowedu.errors import ArgumentError, GraphError
 
 VARIABLE = "FLOWEDU_CHECK_GRAPH"

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
 from itertools import zip_longest
 
+from flowedu.core import extensions
 from flowedu.core.graph import memory
 from flowedu.core.graph import plan as planning
 from flowedu.core.graph.ir import GraphValue, Node
@@ -29,11 +30,18 @@ def check_plan(plan: Plan) -> None:
     Raises:
         GraphError: a rule is broken. The message contains planner, step or buffer, and the node's line.
     """
-    planner = f'planner "{planning.make_plan.__code__.co_name}"'
+    planner = f'planner "{name_of(planning.make_plan)}"'
     replay = Replay(plan, planner)
     replay.run()
     _check_lifetimes(plan, planner, replay.lives)
-    _check_places(plan, f'planner "{memory.place.__code__.co_name}"')
+    place = vars(extensions).get("place_buffers") or memory.place
+    _check_places(plan, f'planner "{name_of(place)}"')
+
+
+def name_of(f: Callable) -> str:
+    """Return the name in the code of a function, which a swapped function takes from the other one."""
+    code = getattr(f, "__code__", None)
+    return getattr(f, "__name__", type(f).__name__) if code is None else code.co_name
 
 
 # ---- steps
