@@ -50,6 +50,16 @@ def test_verdicts_on_wrong_endless_and_equal_mutants(monkeypatch):
     assert results == {"right": "right", "wrong": "wrong", "ended 1": "ended", "ended 2": "ended"}
 
 
+def test_a_mutant_with_fewer_stars_than_its_answer_is_worse():
+    hole = course.find("6.11")
+    right = mutants.library(hole)
+    all_forward = right.replace("min(stages - i, len(forward))", "len(forward)")
+    assert all_forward != right and mutants.count_stars(hole, right, 0) == 2
+    some = [Mutant(hole, "", 1, "", text, answer=right) for text in (all_forward, right)]
+    results = {m.text: result for m, result in mutants.run_mutants(some, jobs=2)}
+    assert results == {all_forward: "worse", right: "right"}
+
+
 @pytest.mark.parametrize("explained", [False, True])
 def test_a_survivor_without_an_explanation_is_printed(explained, monkeypatch, capsys):
     hole = course.find("1.1")
@@ -60,4 +70,4 @@ def test_a_survivor_without_an_explanation_is_printed(explained, monkeypatch, ca
     assert mutants.main([]) == (0 if explained else 1)
     printed = capsys.readouterr().out
     assert ("survives: 1.1 line 7, drop_sign: a -> b" in printed) is not explained
-    assert "1 mutants: 0 wrong, 0 ended their process, 0 without a star, 1 right" in printed
+    assert "1 mutants: 0 wrong, 0 ended their process, 0 with fewer stars, 1 right" in printed

@@ -2,8 +2,8 @@
 
     python -m flowedu_course.teach.mutants [4.2 4.3 ...] [--sample N] [--seed 0] [--jobs 2]
 
-Each mutant is judged like an answer, in a forked process. A mutant survives if the verdict is "right", with a
-star where the exercise has stars. chapters/*/mutants.toml lists survivors whose results are those of a right
+Each mutant is judged like an answer, in a forked process. A mutant survives if the verdict is "right", with as
+many stars as the answer that it changes. chapters/*/mutants.toml lists survivors whose results are those of a right
 answer, with reasons. Kernels are not mutated, because each one would have to be compiled.
 """
 from __future__ import annotations
@@ -24,7 +24,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from flowedu_course import alternatives, course, judge, laws
+from flowedu_course import alternatives, course, judge, laws, limits
 from flowedu_course.limits import limit_process
 from flowedu_course.teach.mutations import Mutant, make_mutants
 from flowedu_course.teach.stubs import library
@@ -44,7 +44,10 @@ def all_mutants(ids: Iterable[str] = ()) -> Iterator[Mutant]:
 
 # ---- verdicts
 def run_mutants(mutants: Iterable[Mutant], jobs: int, seed: int = 0) -> Iterator[tuple[Mutant, str]]:
-    """Yield (mutant, "right", "worse", "wrong", or "ended": the process died), `jobs` processes at a time."""
+    """Yield (mutant, "right", "worse", "wrong", or "ended": the process died), `jobs` processes at a time.
+
+    "worse": the mutant obeys the laws, but has fewer stars than the answer that it changes.
+    """
     waiting = iter(mutants)
     running: dict[int, tuple[Mutant, int, float]] = {}      # pipe -> mutant, process, deadline
     with tempfile.TemporaryDirectory() as folder:
@@ -71,6 +74,7 @@ def _fork(mutant: Mutant, folder: Path, seed: int) -> tuple[int, int]:
     """Judge a mutant in a new process. Return the pipe that gets the result, and the process."""
     hole = mutant.hole
     laws.law(hole.laws[0])                         # imported here, so that not every process imports it
+    stars = count_stars(hole, mutant.answer, seed) if hole.stars and mutant.answer else 1
     out, into = os.pipe()
     pid = os.fork()
     if pid:
@@ -84,15 +88,24 @@ def _fork(mutant: Mutant, folder: Path, seed: int) -> tuple[int, int]:
         file = folder / str(os.getpid()) / hole.file
         file.parent.mkdir()
         file.write_text(mutant.text, encoding="utf-8")
-        os.write(into, classify(hole, judge.judged(hole, file, seed)).encode())
+        os.write(into, classify(hole, judge.judged(hole, file, seed), stars).encode())
     finally:
         os._exit(0)
 
 
-def classify(hole: Any, verdict: laws.Verdict) -> str:
-    """Return "right", "worse" (it obeys the laws, but has no star), or "wrong"."""
+@functools.cache
+def count_stars(hole: Any, answer: str, seed: int) -> int:
+    """Return the number of stars of an unchanged answer."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / hole.file
+        file.write_text(answer, encoding="utf-8")
+        return limits.judged(hole, file, course.HOME, seed, 60).stars
+
+
+def classify(hole: Any, verdict: laws.Verdict, stars: int) -> str:
+    """Return "right", "worse" (it obeys the laws, but has fewer than `stars` stars), or "wrong"."""
     if verdict.state == "right":
-        return "right" if verdict.stars or not hole.stars else "worse"
+        return "right" if verdict.stars >= stars else "worse"
     return "worse" if verdict.state == "open" and verdict.extra else "wrong"
 
 
@@ -140,7 +153,7 @@ def main(arguments: list[str] | None = None) -> int:
                 print(f"    statement: {mutant.statement}", flush=True)
     count = {kind: sum(r == kind for _, r in results) for kind in ("wrong", "ended", "worse", "right")}
     print(f"{len(results)} mutants: {count['wrong']} wrong, {count['ended']} ended their process, "
-          f"{count['worse']} without a star, {count['right']} right, {survivors} of these unexplained")
+          f"{count['worse']} with fewer stars, {count['right']} right, {survivors} of these unexplained")
     if options.json:
         rows = [{"exercise": m.hole.id, "operator": m.operator, "line": m.line, "change": m.change, "result": r}
                 for m, r in results]

@@ -24,6 +24,7 @@ class Mutant:
         change: "old code -> new code".
         text: the code of the mutant.
         statement: the first line of the statement that contains the change, before the change.
+        answer: the code of the answer, before the change.
     """
 
     hole: Any
@@ -32,6 +33,7 @@ class Mutant:
     change: str
     text: str
     statement: str = ""
+    answer: str = ""
 
     def __str__(self) -> str:
         return f"{self.hole.id} line {self.line}, {self.operator}: {self.change}"
@@ -169,7 +171,7 @@ def make_mutants(hole: Any, text: str) -> Iterator[Mutant]:
                     seen.add(mutated)
                     yield Mutant(hole, operator.__name__, _line(node),
                                  f"{_first_line(node)} -> {_first_line(new)}", mutated + "\n",
-                                 _first_line(statement))
+                                 _first_line(statement), text)
 
 
 def _line(node: ast.AST) -> int:
