@@ -95,10 +95,16 @@ def same_losses(case, yours):
 
 
 # ---- the casts themselves, in a graph of a few nodes
+READS = ("plain", "view", "twice", "shared", "unary")
+
+
 def _readings(rng, size):
-    """Draw (how each reader reads the weight, stage); "twice" is a view of a view."""
-    return (tuple(rng.choice(("plain", "view", "twice")) for _ in range(rng.randint(1, 1 + size))),
-            rng.randint(1, 3))
+    """Draw (how each reader reads the weight, stage).
+
+    "twice" is a view of a view, "shared" is what the previous reader reads, and "unary" is a reader with one
+    input that is not a view.
+    """
+    return tuple(rng.choice(READS) for _ in range(rng.randint(1, 1 + size))), rng.randint(1, 3)
 
 
 def _logical(reads):
@@ -107,14 +113,15 @@ def _logical(reads):
     square = Spec((8, 8), float32)
     h, w = g.input("x", square), g.variable("w", square)
     rate, step = g.host("rate", Spec((1,), float32)), g.host("step", Spec((1,), int64))
-    readers = []
+    seen, readers = w, []
     with g.building():
         for how in reads:
-            seen = w
-            for _ in range({"plain": 0, "view": 1, "twice": 2}[how]):
+            seen = seen if how == "shared" else w
+            for _ in range({"view": 1, "twice": 2}.get(how, 0)):
                 seen = REGISTRY["transpose"](seen, perm=(1, 0))
-            h = REGISTRY["matmul"](h, seen)
-            readers.append(h.node)
+            result = REGISTRY["neg"](seen) if how == "unary" else seen
+            h = REGISTRY["matmul"](h, result)
+            readers.append(result.node if how == "unary" else h.node)
         grad = REGISTRY["matmul"](g.inputs["x"], h, transpose_a=True)
         REGISTRY["sgd_update"](rate, step, w, grad)
     g.outputs = [h]
@@ -130,13 +137,14 @@ def _origin(value):
 
 def _describe_reads(case):
     reads, stage = case
-    often = "once" if len(reads) == 1 else f"{len(reads)} times"
-    return f"stage {stage}, a weight that is read {often} ({', '.join(reads)})"
+    often = {0: "by its update only", 1: "once"}.get(len(reads), f"{len(reads)} times")
+    return f"stage {stage}, a weight that is read {often} ({', '.join(reads)})".replace(" ()", "")
 
 
 @holds("casts only where they are needed", _readings, simpler((0, fewer), (0, each(become("plain")))),
-       cases=60, told=_describe_reads, edges=[(("plain",), s) for s in (1, 2, 3)],
-       large=[(("plain", "view", "twice") * 40, 3)])
+       cases=60, told=_describe_reads,
+       edges=[(reads, s) for reads in ((), ("plain",), ("view", "shared"), ("unary",)) for s in (1, 2, 3)],
+       large=[(READS * 24, 3)])
 def casts(case, yours):
     reads, stage = case
     g, w, grad, readers, update = _logical(reads)
@@ -148,15 +156,15 @@ def casts(case, yours):
             return [f"  {n.name} comes before a node that it reads"]
         known.update(n.outputs)
     made = [n for n in g.nodes if n.op is HINT and n.inputs[0] is w]
-    want = 1 if stage < 3 else len(reads)
+    want = len(reads) if stage == 3 else min(1, len(reads))
     if len(made) != want:
         return [f"  yours           {len(made)} casts of the weight", f"  should be       {want}"]
     if len({n.name for n in g.nodes}) != len(g.nodes):
         return ["  two nodes have the same name"]
     for n in readers:
-        if _origin(n.inputs[1]) not in made:
+        if _origin(n.inputs[-1]) not in made:
             return [f"  {n.name} reads the split weight: each device has only a part"]
-    if stage == 3 and len({_origin(n.inputs[1]) for n in readers}) != len(readers):
+    if stage == 3 and len({_origin(n.inputs[-1]) for n in readers}) != len(readers):
         return ["  two readers share a cast, so its result is kept from forward to backward"]
     if update.inputs[2] is not w:
         return ["  the update does not write the weight"]

@@ -88,8 +88,8 @@ def zero(graph: Graph, parameters: Any, stage: int,
             copy = cast(value, at, reader)
             own_casts.add(copy.node)
             for view in views:
-                copy = insert(Node(view.op, (copy,), view.attrs, [view.outputs[0].spec], f"{view.name}-zero",
-                                   view.line), reader)
+                name = f"{view.name}-{copy.node.name}"               # a shared view has several copies
+                copy = insert(Node(view.op, (copy,), view.attrs, [view.outputs[0].spec], name, view.line), reader)
             replace_input(reader, source, copy)
 
     def cast_gradients(update: Node) -> None:
