@@ -110,7 +110,7 @@ def _describe_call(case):
 
 
 @holds("each index once, batches of equal size", _sizes, simpler((0, fewer), (1, less(1))), cases=120,
-       told=_describe_call, edges=[(((3, 4),) * n, 4) for n in (1, 3, 4, 5, 8)])
+       told=_describe_call, edges=[(((3, 4),) * n, 4) for n in (0, 1, 3, 4, 5, 8)])
 def each_once(case, yours):
     sizes, count = case
     got = [list(b) for b in yours(list(sizes), count)]

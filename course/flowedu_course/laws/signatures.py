@@ -12,7 +12,7 @@ from flowedu.core.sbp.boxing.primitives import route
 from flowedu.core.sbp.rules import _fewest_bytes
 from flowedu.core.sbp.sbp import Layout, layout
 from flowedu.core.sbp.signature import extra, text
-from flowedu.core.values.dtype import float32, float64, int64
+from flowedu.core.values.dtype import as_dtype, float32, int64
 from flowedu.core.values.spec import Spec
 from flowedu.swap import swapped
 from flowedu_course.laws import Rejected, copy_function, holds
@@ -28,7 +28,8 @@ CALLS = (
     ("softmax", ((2, 4),), {"axis": 1}), ("bias_add", ((2, 4), (4,)), {"axis": 1}),
     ("maximum", ((2, 4), (2, 4)), {}),
     ("gather", ((4, 2), (2,)), {"axis": 0}), ("concat", ((2, 4), (2, 4)), {"axis": 0}),
-    ("cast", ((2, 4),), {"dtype": "int64"}), ("softmax_cross_entropy", ((2, 4), (2, 4)), {}))
+    ("cast", ((2, 4),), {"dtype": "int64"}), ("softmax_cross_entropy", ((2, 4), (2, 4)), {}),
+    ("where", ((4,), (4,), (4,)), {}), ("assign", ((2, 4), (2, 4)), {}))
 _TURN = itertools.cycle(CALLS)
 
 
@@ -45,7 +46,9 @@ def _read_case(case):
     arrays = [rng.standard_normal(s) for s in shapes]
     if name == "gather":
         arrays[1] = np.array([3, 1])
-    specs = tuple(Spec(a.shape, float64 if a.dtype.kind == "f" else int64) for a in arrays)
+    if name == "where":                            # of bool values, whose sums are not bool
+        arrays = [a > 0 for a in arrays]
+    specs = tuple(Spec(a.shape, as_dtype(a.dtype)) for a in arrays)
     return op, specs, op.complete(attrs), arrays
 
 
@@ -54,7 +57,7 @@ def scattered(a, sbp, rng):
     if sbp == "B":
         return [a, a]
     if sbp == "P":
-        part = 4 * rng.standard_normal(a.shape)
+        part = (4 * rng.standard_normal(a.shape)).astype(a.dtype)
         return [part, a - part]
     # The other part is smaller (max) or larger (min).
     if sbp[0] == "P":
@@ -76,8 +79,8 @@ def _gathered(parts, sbp):
 
 
 def _call(op, arrays, attrs):
-    """Run the op's NumPy reference and return the list of outputs."""
-    return list(map(np.asarray, evaluate(op, arrays, attrs)))
+    """Run the op's NumPy reference and return the list of outputs. The result of an update is no output."""
+    return list(map(np.asarray, evaluate(op, arrays, attrs)))[:len(op.outputs)]
 
 
 def _holds(op, arrays, attrs, signature, want):
@@ -104,7 +107,8 @@ def _describe_call(case):
 def _ways(arrays, want):
     """Return all SBP combinations of inputs and outputs on a row of devices, except P for integer inputs."""
     of = [["B", *(["P"] if a.dtype.kind == "f" else []), *(f"S{i}" for i in range(a.ndim))] for a in arrays]
-    return itertools.product(*of, *(["B", "P", *(f"S{i}" for i in range(y.ndim))] for y in want))
+    sums = [[] if y.dtype.kind == "b" else ["P"] for y in want]
+    return itertools.product(*of, *(["B", *p, *(f"S{i}" for i in range(y.ndim))] for p, y in zip(sums, want)))
 
 
 @holds("each signature holds for numbers", _calls, cases=2 * len(CALLS), told=_describe_call)
@@ -127,6 +131,8 @@ def sound(case, yours):
 @holds("no signature that holds is missing", _calls, cases=2 * len(CALLS), told=_describe_call)
 def complete(case, yours):
     op, specs, attrs, arrays = _read_case(case)
+    if not op.outputs:                             # every combination would hold
+        return None
     want, got = _call(op, arrays, attrs), set(yours(op, specs, attrs))
     fold = [("Pmax",) * (len(arrays) + 1)] if op.fold == "max" or any(op.rising) else []
     for s in (*_ways(arrays, want), *extra(op, specs, attrs), *fold):
@@ -203,7 +209,11 @@ def _describe_program(case):
     return f"{laid}: {run}"
 
 
-@holds("the choice is the same every time", _programs, _smaller_programs, cases=40, told=_describe_program)
+UPDATES = [(("S0", "B", "P"), (("assign", (0, 1)),))]  # a call without outputs
+
+
+@holds("the choice is the same every time", _programs, _smaller_programs, cases=40, told=_describe_program,
+       edges=UPDATES)
 def again(case, yours):
     first, second = _choices(case)[0], _choices(case)[0]
     for a, b in zip(first, second):
@@ -214,7 +224,7 @@ def again(case, yours):
 
 
 @holds("no more expensive than all inputs to B", _programs, _smaller_programs, cases=60,
-       told=_describe_program)
+       told=_describe_program, edges=UPDATES)
 def not_dearer(case, yours):
     for c in _choices(case)[0]:
         whole = next((k for k in c.candidates if not k.fault and all(s == ("B",) for s in k.signature)), None)
