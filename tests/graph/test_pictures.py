@@ -14,7 +14,7 @@ from flowedu.show.boxes import Box
 from flowedu.show.collapse import collapsed
 from flowedu.show.graph import drawing, layout
 from flowedu.show.plan import parts
-from flowedu.show.svg import BOXES
+from flowedu.show.svg import BOXES, MOST
 
 from .making import batch, copy_state, make_graph, make_mlp, trainer
 
@@ -129,13 +129,24 @@ def test_a_collapsed_chain_is_a_chain(kinds):
 
 
 @pytest.mark.parametrize("what", ["graph", "optimized"])
-def test_a_large_graph_is_drawn_collapsed_and_in_full(what, tmp_path):
+def test_a_large_graph_is_drawn_collapsed_twice(what, tmp_path):
     model = flow.vision.models.mobilenet_v2(num_classes=10, width_mult=0.35)
     g = trainer(model, flow.optim.SGD(model.parameters(), lr=0.1, momentum=0.9))
     g(flow.randn(2, 3, 32, 32), flow.tensor([0, 1]))
     root, _, labels = read_svg(g.draw(tmp_path / "g.svg", what))
     rects = [r for r in root.iter(SVG + "rect") if r.get("stroke")]
     assert len(rects) <= BOXES and {"features.0", "features.18", "classifier.1", "updates"} <= set(labels)
+    assert root.find(f"{SVG}a").get("href") == "g-parts.svg"
+    root, tips, _ = read_svg(tmp_path / "g-parts.svg")
+    assert BOXES < len(tips) <= MOST
+
+
+@pytest.mark.parametrize("what", ["graph", "optimized"])
+def test_a_graph_of_medium_size_is_drawn_collapsed_and_in_full(what, tmp_path):
+    model = nn.Sequential(*[nn.Linear(4, 4) for _ in range(12)])
+    g = trainer(model, flow.optim.SGD(model.parameters(), lr=0.1, momentum=0.9))
+    g(X, Y)
+    root, _, _ = read_svg(g.draw(tmp_path / "g.svg", what))
     assert root.find(f"{SVG}a").get("href") == "g-all.svg"
     _, tips, _ = read_svg(tmp_path / "g-all.svg")
     nodes = g._compiled.operators if what == "graph" else g._compiled.program.graph.nodes

@@ -4,6 +4,9 @@ Every device shows the outline of the logical value and, inside it, the blocks t
 same letter and color everywhere. Addends of a partial sum are hatched, each in its own direction, and zeros
 are empty. Arrows between two columns show the sender, the receiver, and the bytes of each message. The colors
 of text and lines adapt to light and dark pages.
+
+If there were more than MOST blocks or arrows, a row is a group of devices, a block is several blocks, and an
+arrow is all messages between two groups, with their number.
 """
 from __future__ import annotations
 
@@ -12,12 +15,14 @@ import math
 import os
 import zlib
 from collections.abc import Sequence
-from itertools import pairwise, product
+from itertools import chain, pairwise, product
 
 from flowedu.core.sbp.boxing.geometry import transfer
 from flowedu.core.sbp.sbp import Box, Layout, boxes, pretty, split_axis
 from flowedu.errors.files import write_text
-from flowedu.show.svg import Drawing
+from flowedu.show import device_groups
+from flowedu.show.device_groups import make_rows, touched
+from flowedu.show.svg import MOST, Drawing
 
 COLORS = ("#8ecae6", "#ffd166", "#95d5b2", "#f4a7b9", "#cdb4f6", "#f9b384", "#a8dadc", "#d9ed92", "#e0b1cb",
           "#bde0fe")
@@ -51,18 +56,18 @@ class _Picture:
         self.route = route
         self.shape = tuple(route.spec.shape)
         self.stages = [route.src, *(h.src for h in route.hops[1:]), *([route.dst] if route.hops else [])]
-        self.devices = sorted({d for at in self.stages for d in at.devices})
+        devices = sorted({d for at in self.stages for d in at.devices})
         self.id = f"boxing-{zlib.crc32(route.describe().encode()):08x}"
         self.axes = self._axes()
         title = route.describe().splitlines()[0]
         shown = ("" if len(self.axes) == len(self.shape) else f" (axes {self.axes[0]} and {self.axes[1]} "
                  f"of it)")
         self.caption = f"shape {self.shape}{shown}: {title}"
+        self.contents = [self._contents(i, at) for i, at in enumerate(self.stages)]
+        self._make_rows(devices)
         width = max(self.x(len(self.stages) - 1) + WIDTH + 24, 32 + 6.4 * len(self.caption))
-        self.drawing = Drawing(width, TOP + len(self.devices) * ROW + 10, title, self.id,
+        self.drawing = Drawing(width, TOP + len(self.rows) * ROW + 10, title, self.id,
                                STYLE.format(id=self.id))
-        self.cuts = [sorted({edge for at in self.stages for box in boxes(at.sbp, at.hierarchy, self.shape)
-                             for edge in box[d]}) for d in self.axes]
 
     def _axes(self) -> list[int]:
         """Return the axes to show: at most two, preferring split axes."""
@@ -71,19 +76,54 @@ class _Picture:
         order = sorted(split) + [d for d in range(len(self.shape)) if d not in split]
         return sorted(order[:2])
 
+    def _contents(self, number: int, at: Layout) -> tuple[list[list[Box]], list[list[Box]]]:
+        """Return the boxes that each device of a stage stores, and those that it fills with zeros."""
+        hop = self.route.hops[number - 1] if number else None
+        if hop is None or hop.primitive.kind != "fill":
+            return [[box] for box in boxes(at.sbp, at.hierarchy, self.shape)], [[] for _ in at.devices]
+        needs = transfer(hop.src, hop.dst, self.shape)
+        return ([[c.box for c in need.cells if c.pieces] for need in needs],
+                [[c.box for c in need.cells if not c.pieces] for need in needs])
+
+    def _make_rows(self, devices: Sequence[int]) -> None:
+        """Set the rows and the edges of the blocks: of each device, or of as many groups as fit."""
+        edges = [sorted({edge for at in self.stages for box in boxes(at.sbp, at.hierarchy, self.shape)
+                         for edge in box[d]}) for d in self.axes]
+        self.rows, self.cuts = make_rows(devices, len(devices)), edges
+        if len(devices) <= device_groups.SINGLE and self._count_blocks() <= MOST and len(self.route.messages()) <= MOST:
+            return
+        busy = sum(bool(hop.bytes) for hop in self.route.hops)
+        for n in device_groups.possible_groups(self.route):
+            self.rows, self.cuts = make_rows(devices, n), device_groups.reduce_edges(edges, n)
+            if n * n * busy <= MOST and self._count_blocks() <= MOST:
+                return
+
+    def _members(self, stage: int) -> dict[int, list[int]]:
+        """Return {row: the indices of its devices in the layout of a stage}."""
+        row_of = {d: i for i, row in enumerate(self.rows) for d in row.devices}
+        members: dict[int, list[int]] = {}
+        for i, d in enumerate(self.stages[stage].devices):
+            members.setdefault(row_of[d], []).append(i)
+        return members
+
+    def _count_blocks(self) -> int:
+        """Return the number of blocks in all rows and columns."""
+        return sum(len(touched(list(chain.from_iterable(full[i] for i in members)), self.axes, self.cuts))
+                   for stage, (full, _) in enumerate(self.contents) for members in self._members(stage).values())
+
     # ---- one device
     def x(self, stage: int) -> float:
         return LEFT + stage * (WIDTH + GAP)
 
-    def y(self, device: int) -> float:
-        return TOP + self.devices.index(device) * ROW
+    def y(self, row: int) -> float:
+        return TOP + row * ROW
 
     def _span(self, d: int, edge: tuple[int, int]) -> tuple[float, float]:
         """Return the start and length of `edge` on the d-th shown axis, as fractions of the axis."""
         n = self.shape[self.axes[d]] or 1
         return edge[0] / n, (edge[1] - edge[0]) / n
 
-    def _place(self, stage: int, device: int,
+    def _place(self, stage: int, row: int,
                part: Sequence[tuple[int, int]]) -> tuple[float, float, float, float]:
         """Return x, y, width, height of a block. Rows go down, columns go right; a vector is horizontal."""
         top, tall = 0.0, 1.0
@@ -94,46 +134,58 @@ class _Picture:
         elif len(part) == 1:
             left, wide = self._span(0, part[0])
         height = HEIGHT if len(part) == 2 else HEIGHT / 3
-        return (self.x(stage) + left * WIDTH, self.y(device) + (HEIGHT - height) / 2 + top * height,
+        return (self.x(stage) + left * WIDTH, self.y(row) + (HEIGHT - height) / 2 + top * height,
                 wide * WIDTH, tall * height)
 
-    def device(self, stage: int, at: Layout, i: int, full: list[Box], zeros: list[Box]) -> None:
-        """Draw the blocks of a device. Addends are hatched, and zeros are empty.
+    def device(self, stage: int, row: int, members: Sequence[int]) -> None:
+        """Draw the blocks of a device, or of a group of devices. Addends are hatched, and zeros are empty.
 
         Split axes that are not shown are written below.
         """
-        device, box = at.devices[i], at.box(self.shape, i)
+        at = self.stages[stage]
+        full, zeros = ([box for i in members for box in table[i]] for table in self.contents[stage])
+        single = len(self.rows[row].devices) == 1
+        stored = set() if single else set(touched(full, self.axes, self.cuts))
+        hatching = at.slot(members[0]) if single else row
 
         def draw_block(part: Sequence[tuple[int, int]], **style: str) -> None:
-            place = dict(zip(("x", "y", "width", "height"), self._place(stage, device, part)))
+            place = dict(zip(("x", "y", "width", "height"), self._place(stage, row, part)))
             self.drawing.add("rect", **place, **style)
 
         whole = [(0, self.shape[d]) for d in self.axes]
-        ranges = ", ".join(f"{a}:{b}" for a, b in box) or "the number"
-        addend = f", addend {at.slot(i)} of {at.slots} ({at.reducer})" if at.partial else ""
-        with self.drawing.group(f"device {device}: [{ranges}]{addend}"):
+        with self.drawing.group(self._tip(at, row, members)):
             for number, part in enumerate(product(*(list(pairwise(cut)) for cut in self.cuts))):
-                if not any(self._covers(f, part) for f in full):
+                if not (any(self._covers(f, part) for f in full) if single else number in stored):
                     continue
                 draw_block(part, class_="block", fill=COLORS[number % len(COLORS)])
                 if at.partial:
-                    draw_block(part, fill=f"url(#{self.id}-{at.slot(i) % 4})")
-                x, y, w, h = self._place(stage, device, part)
+                    draw_block(part, fill=f"url(#{self.id}-{hatching % 4})")
+                x, y, w, h = self._place(stage, row, part)
                 if w > 9 and h > 11:
                     self.label("in", x + w / 2, y + h / 2 + 4, _letter(number))
-            for empty in zeros:
+            for empty in zeros if single else ():
                 cell = [empty[d] for d in self.axes]
                 if any(self._covers(f, cell) for f in full):
                     continue
-                x, y, w, h = self._place(stage, device, cell)
+                x, y, w, h = self._place(stage, row, cell)
                 zero = ZEROS[at.reducer]
                 if w > 7 * len(zero):
                     self.label("soft", x + w / 2, y + h / 2 + 4, zero)
             draw_block(whole, class_="outline")
-            hidden = [f"axis {d}: {a}:{b}" for d, (a, b) in enumerate(box)
+            hidden = [f"axis {d}: {a}:{b}" for d, (a, b) in enumerate(at.box(self.shape, members[0]))
                       if d not in self.axes and (a, b) != (0, self.shape[d])]
-            if hidden:
-                self.label("soft", self.x(stage) + WIDTH / 2, self.y(device) + HEIGHT + 14, ", ".join(hidden))
+            if hidden and single:
+                self.label("soft", self.x(stage) + WIDTH / 2, self.y(row) + HEIGHT + 14, ", ".join(hidden))
+
+    def _tip(self, at: Layout, row: int, members: Sequence[int]) -> str:
+        """Return the tooltip of a device or a group: its part of the value and its addends."""
+        ends = list(zip(*(at.box(self.shape, i) for i in members)))
+        ranges = ", ".join(f"{min(a for a, _ in axis)}:{max(b for _, b in axis)}" for axis in ends)
+        slots = sorted({at.slot(i) for i in members})
+        addend = f"addend {slots[0]}" if len(slots) == 1 else f"{len(slots)} addends"
+        count = "" if len(self.rows[row].devices) == 1 else f"{len(members)} devices, "
+        return (f"{self.rows[row].name}: {count}[{ranges or 'the number'}]"
+                + (f", {addend} of {at.slots} ({at.reducer})" if at.partial else ""))
 
     def _covers(self, box: Box, part) -> bool:
         """Return True if `part`, a block of the shown axes, is inside `box`."""
@@ -144,32 +196,31 @@ class _Picture:
         x = self.x(number)
         grid = f" ({'x'.join(map(str, at.hierarchy))})" if len(at.hierarchy) > 1 else ""
         self.label("head", x + WIDTH / 2, TOP - 14, pretty(at.sbp) + grid)
-        hop = self.route.hops[number - 1] if number else None
-        filled = (transfer(hop.src, hop.dst, self.shape) if hop is not None and hop.primitive.kind == "fill"
-                  else None)
-        for i in range(at.k):
-            full = [at.box(self.shape, i)] if filled is None else [c.box for c in filled[i].cells if c.pieces]
-            self.device(number, at, i, full, [] if filled is None
-                        else [c.box for c in filled[i].cells if not c.pieces])
+        for row, members in self._members(number).items():
+            self.device(number, row, members)
 
     # ---- between two columns
     def hop(self, number: int, hop) -> None:
         """Draw an arrow with its bytes for each message, and dotted lines for devices in both columns."""
         a, b = self.x(number) + WIDTH + 6, self.x(number + 1) - 6
 
-        def middle(device: int) -> float:
-            return self.y(device) + HEIGHT / 2
+        def middle(row: int) -> float:
+            return self.y(row) + HEIGHT / 2
 
         self.label("head", (a + b) / 2, TOP - 30, hop.name)
         self.label("soft", (a + b) / 2, TOP - 14, _bytes(hop.bytes))
-        for d in sorted(set(hop.src.devices) & set(hop.dst.devices)):
-            self.drawing.path(("M", (a, middle(d))), ("L", (b, middle(d))), class_="stay")
-        messages = hop.messages()
+        shared = set(hop.src.devices) & set(hop.dst.devices)
+        for i, row in enumerate(self.rows):
+            if not shared.isdisjoint(row.devices):
+                self.drawing.path(("M", (a, middle(i))), ("L", (b, middle(i))), class_="stay")
+        table = device_groups.count_messages(hop, self.rows)
+        messages = [(p, q, n) for (p, q), (_, n) in table.items()]
         most = max((n for _, _, n in messages), default=1)
         for i, (p, q, n) in enumerate(messages):
             y, z = middle(p) + _spread(i, len(messages)), middle(q) + _spread(i, len(messages))
             back = functools.partial(_step_back, (a, y), (b, z))
-            with self.drawing.group(f"device {p} sends {_bytes(n)} to device {q}"):
+            with self.drawing.group(device_groups.describe_messages(self.rows[p], self.rows[q], table[p, q][0],
+                                                                    _bytes(n))):
                 self.drawing.path(("M", (a, y)), ("L", back(6, 0)), class_="arrow",
                                   stroke_width=0.8 + 1.7 * n / most)
                 self.drawing.path(("M", (b, z)), ("L", back(8, 3.5)), ("L", back(8, -3.5)), ("Z",),
@@ -195,12 +246,15 @@ class _Picture:
         for i, angle in enumerate((45, -45, 0, 90)):
             self.drawing.hatching(f"{self.id}-{i}", angle)
         self.label("soft", 16, 20, self.caption, None)
-        for d in self.devices:
-            self.label("", 16, self.y(d) + HEIGHT / 2 + 4, f"device {d}", None)
+        for i, row in enumerate(self.rows):
+            single, d = len(row.devices) == 1, row.devices[0]
+            self.label("", 16, self.y(i) + HEIGHT / 2 + 4, row.name if single else row.range, None)
             at = next((at for at in self.stages if d in at.devices and len(at.hierarchy) > 1), None)
-            if at is not None:
-                self.label("soft", 16, self.y(d) + HEIGHT / 2 + 18, f"at {at.coords(at.devices.index(d))}",
-                           None)
+            below = None if at is None else f"at {at.coords(at.devices.index(d))}"
+            if not single:
+                below = f"{len(row.devices)} devices"
+            if below is not None:
+                self.label("soft", 16, self.y(i) + HEIGHT / 2 + 18, below, None)
         for number, at in enumerate(self.stages):
             self.stage(number, at)
         for number, hop in enumerate(self.route.hops):

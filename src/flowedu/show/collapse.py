@@ -24,11 +24,12 @@ def collapsed(made: Sequence[Box], most: int) -> list[Box]:
     last = [b for b in made if b.kind == "update" and id(b) not in read]
     held = {id(b) for b in last}
     ops = [b for b in made if b.kind in ("forward", "backward", "update") and id(b) not in held]
+    inputs, outputs = ([b for b in made if b.kind == kind] for kind in ("input", "output"))
     for gather in _groupings(ops, max(0, most - 3)):
-        runs = gather()
-        boxes = _build_boxes(made, [*runs, *([("updates", last)] if last else [])])
-        if len(boxes) <= most:
-            return boxes
+        runs = [("inputs", inputs), *gather(), ("updates", last), ("outputs", outputs)]
+        runs = [(title, run) for title, run in runs if run]
+        if len(runs) <= most:
+            return _build_boxes(made, runs)
     raise AssertionError("the last way always does")
 
 
@@ -79,20 +80,17 @@ def _merge_repeated(runs: Sequence[Run]) -> list[Run]:
 
 
 def _build_boxes(made: Sequence[Box], runs: Sequence[Run]) -> list[Box]:
-    """Return one box per run, one for all inputs, and one for all outputs. Variables get no box."""
+    """Return one box per run. Variables are in no run and get no box."""
     of: dict[int, Box] = {}
-    boxes = []
-    for title, run in [("inputs", [b for b in made if b.kind == "input"]), *runs,
-                       ("outputs", [b for b in made if b.kind == "output"])]:
-        if not run:
-            continue
+    boxes, wanted = [], _read_by_others(made, runs)
+    for title, run in runs:
         reads = list(dict.fromkeys(of[id(r)] for b in run for r in b.reads if id(r) in of))
         if len(run) == 1:
             box = Box(run[0].title, run[0].subtitle, run[0].kind, run[0].tip, reads=reads)
         else:
             ops = Counter(b.title for b in run)
             subtitle = f"{len(run)} of them" if title in ("inputs", "outputs", "updates") else \
-                f"{len(run)} ops, {_result_op(run, made).subtitle.rpartition(' ')[2]}"
+                f"{len(run)} ops, {_result_op(run, wanted).subtitle.rpartition(' ')[2]}"
             kind = Counter(b.kind for b in run).most_common(1)[0][0]
             tip = "\n".join([title, *(f"{n} {name}" for name, n in ops.most_common(12))])
             box = Box(title, subtitle, kind, tip, reads=reads)
@@ -101,8 +99,16 @@ def _build_boxes(made: Sequence[Box], runs: Sequence[Run]) -> list[Box]:
     return boxes
 
 
-def _result_op(run: Sequence[Box], made: Sequence[Box]) -> Box:
-    """Return the last op of a run that outside ops other than updates read, or else the last op."""
-    inside = {id(b) for b in run}
-    wanted = {id(r) for b in made if id(b) not in inside and b.kind != "update" for r in b.reads}
+def _read_by_others(made: Sequence[Box], runs: Sequence[Run]) -> set[int]:
+    """Return the ids of the boxes that a box of another run reads. Updates do not count as readers."""
+    number = {id(b): i for i, (_, run) in enumerate(runs) for b in run}
+    wanted: set[int] = set()
+    for b in made:
+        if b.kind != "update":
+            wanted.update(id(r) for r in b.reads if number.get(id(r)) != number.get(id(b)))
+    return wanted
+
+
+def _result_op(run: Sequence[Box], wanted: set[int]) -> Box:
+    """Return the last op of a run that other runs read, or else the last op."""
     return next((b for b in reversed(run) if id(b) in wanted), run[-1])

@@ -1,7 +1,7 @@
 """SVG diagram of a graph: one box per op, in layers from the inputs down.
 
-A diagram with more than BOXES boxes shows parts of the model instead (collapse.py), and a second file shows
-all boxes.
+A diagram with more than BOXES boxes shows parts of the model instead (collapse.py). A second file shows all
+boxes, or smaller parts of the model if there are more than MOST.
 
     layout    puts each box in the layer after its deepest input, and orders a layer by mean input positions
     drawing   draws boxes and lines; hovering over a box shows its name, its values, and the user's line
@@ -17,10 +17,11 @@ from flowedu.core.trace.tracer import op_type
 from flowedu.fast.ops.fused import fused
 from flowedu.show.boxes import Box
 from flowedu.show.collapse import collapsed
-from flowedu.show.svg import BOXES, Drawing
+from flowedu.show.svg import BOXES, MOST, Drawing
 
 WIDTH, HEIGHT, GAP_X = 150, 34, 14
 GAP_Y, MARGIN = 34, 20
+LINES = 2000            # of a diagram in which a part of a model reads many other parts
 LINK = "#0b5cad"
 COLORS = {"input": "#ffffff", "variable": "#fff3c4", "forward": "#cfe3f2", "backward": "#f6d2ad",
           "update": "#d8ecc8", "output": "#ffffff"}
@@ -114,18 +115,28 @@ def drawing(title: str, all_boxes: Sequence[Box], beside: tuple[str, str] = ("",
             d.text(MARGIN, MARGIN + 24, beside[1], 12, "start", LINK)
     gaps = [sorted({at(b)[0] + side * (WIDTH + GAP_X) / 2 for b in layer for side in (-1, 1)})
             for layer in layers]
+    shown = _choose_lines(all_boxes)
     for b in all_boxes:
         x, y = at(b)
-        for r in b.reads:
+        for r in shown[id(b)]:
             d.path(*_edge(at(r), (x, y), gaps[r.layer + 1:b.layer]), fill="none", stroke="#9a9a9a")
     for b in all_boxes:
         x, y = at(b)
-        with d.group(b.tip):
+        hidden = len(b.reads) - len(shown[id(b)])
+        with d.group(f"{b.tip}\nreads {hidden} more boxes" if hidden else b.tip):
             d.box(x - WIDTH / 2, y, WIDTH, HEIGHT, "", COLORS[b.kind], line="#555555",
                   rx=14 if b.kind in ("input", "output") else 3)
             d.text(x, y + 15, _cut(b.title), 11)
             d.text(x, y + 28, _cut(b.subtitle, 28), 9, color="#444444")
     return d
+
+
+def _choose_lines(all_boxes: Sequence[Box]) -> dict[int, list[Box]]:
+    """Return the boxes to which each box gets a line: all that it reads, or the nearest if there are many."""
+    if sum(len(b.reads) for b in all_boxes) <= LINES:
+        return {id(b): b.reads for b in all_boxes}
+    most = LINES // len(all_boxes)
+    return {id(b): sorted(b.reads, key=lambda r: -r.layer)[:most] for b in all_boxes}
 
 
 def _edge(start: tuple[float, float], end: tuple[float, float],
@@ -187,15 +198,18 @@ def graph_svg(compiled) -> str:
 def draw_graph(compiled, path: str | os.PathLike, optimized: bool) -> Path:
     """Draw a compiled nn.Graph, as traced or after the passes, to `path` (.svg).
 
-    With more than BOXES boxes, it shows parts of the model and links to `...-all.svg`, which shows all ops.
+    With more than BOXES boxes, it shows parts of the model and links to `...-all.svg`, which shows all ops. With
+    more than MOST boxes, it links to `...-parts.svg`, which shows parts of the model in at most MOST boxes.
     """
     title, made = graph_boxes(compiled, optimized)
     path = Path(path)
     if len(made) <= BOXES:
         return drawing(title, made).save(path)
-    whole = path.with_name(f"{path.stem}-all{path.suffix}")
-    drawing(title, made).save(whole)
-    return drawing(title, collapsed(made, BOXES), (whole.name, f"all of them: {whole.name}")).save(path)
+    detailed = collapsed(made, MOST)
+    name, text = ("all", "all of them") if len(made) <= MOST else ("parts", f"{len(detailed)} boxes")
+    second = path.with_name(f"{path.stem}-{name}{path.suffix}")
+    drawing(title, detailed).save(second)
+    return drawing(title, collapsed(made, BOXES), (second.name, f"{text}: {second.name}")).save(path)
 
 
 class _Traced:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 
 from flowedu.core.graph.ir import GraphValue, base
 from flowedu.core.graph.memory import Buffer, rounded
@@ -207,8 +208,13 @@ def parts(plan: Plan) -> list[str]:
 
 def live_bytes(plan: Plan) -> list[int]:
     """Return the bytes of the arena in use at each step. No memory plan can need less than their maximum."""
-    return [sum(rounded(b.nbytes) for b in plan.buffers if b.in_arena and b.first <= i <= b.last)
-            for i in range(len(plan.steps))]
+    steps = len(plan.steps)
+    change = [0] * (steps + 1)
+    for b in plan.buffers:
+        if b.in_arena:
+            change[max(b.first, 0)] += rounded(b.nbytes)
+            change[min(b.last, steps - 1) + 1] -= rounded(b.nbytes)
+    return list(accumulate(change[:steps]))
 
 
 def saved_for_backward(plan: Plan) -> set[Buffer]:
@@ -216,8 +222,9 @@ def saved_for_backward(plan: Plan) -> set[Buffer]:
     where = parts(plan)
     if "backward" not in where:
         return set()
+    start = where.index("backward")
     read = {p.buffer for step, part in zip(plan.steps, where) if part == "backward" for p in split(step)[0]}
-    return {b for b in read if b.kind == "temp" and b.first < where.index("backward")}
+    return {b for b in read if b.kind == "temp" and b.first < start}
 
 
 def home(p: Region) -> str:

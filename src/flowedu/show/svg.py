@@ -1,7 +1,7 @@
 """SVG writer: boxes, text, lines, and arrows, without a plotting library.
 
 The diagrams of the lessons, graphs, and routes are drawn with it. A diagram for readers has at most BOXES
-boxes.
+boxes. No diagram has more than MOST boxes: it merges the rest, and shows how many things each box stands for.
 """
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from pathlib import Path
 from flowedu.errors.files import write_text
 
 BOXES = 60
+MOST = 300
 INK, GREY = "#1f2933", "#616e7c"
 # Light fills on which dark text is readable, and that color-blind readers can distinguish.
 FILLS = ("#cfe8fc", "#fde4c3", "#d5efd2", "#f6d4df", "#e4dcf5", "#fbf3b9", "#d9e2ec", "#c6f0ea")

@@ -9,6 +9,7 @@ gaps.
 """
 from __future__ import annotations
 
+import heapq
 import json
 import os
 from collections.abc import Sequence
@@ -21,7 +22,7 @@ from flowedu.errors import ArgumentError
 from flowedu.errors.files import write_text
 from flowedu.show.plan import cut, live_bytes
 from flowedu.show.profile import Timing, describe_lanes, place_of_plan, profile
-from flowedu.show.svg import BOXES, Drawing
+from flowedu.show.svg import BOXES, MOST, Drawing
 
 SPLIT = 65536                  # cost from which core/graph/bind.pxi splits a call among threads
 COLORS = {"forward": "#cfe3f2", "backward": "#f6d2ad", "update": "#d8ecc8"}
@@ -92,7 +93,7 @@ class Timeline:
         return write_text(path, json.dumps(self.chrome()) if path.suffix == ".json" else self._repr_svg_())
 
     def _repr_svg_(self) -> str:
-        """Return the diagram as SVG text. Neighbors of one part share a box if there are over BOXES calls."""
+        """Return the diagram as SVG text. Neighbors share a box if there are over BOXES calls."""
         lanes = self.threads * LANE
         d = Drawing(LEFT + WIDTH + 20, TOP + lanes + LIVE + 60, repr(self))
 
@@ -105,7 +106,8 @@ class Timeline:
             d.text(LEFT + 100 * i + 18, 45, part, 11, "start")
         for i in range(self.threads):
             d.text(12, TOP + LANE * (i + 0.65), self.lane(i), 11, "start")
-        for c in _gathered(self.calls, BOXES - len(COLORS)):
+        boxes = _gathered(self.calls, BOXES - len(COLORS))
+        for c in boxes:
             width = at(c.end) - at(c.start)
             with d.group(_tip(c)):
                 d.box(at(c.start), TOP, width, LANE * c.threads, "", COLORS[c.timing.part], line="#555555",
@@ -116,7 +118,8 @@ class Timeline:
                            10)
         floor, most = TOP + lanes + 20 + LIVE, max(self.arena, 1)
         d.text(12, floor - LIVE + 10, "arena", 11, "start")
-        steps = [(at(t), floor - LIVE * c.live / most) for c in self.calls for t in (c.start, c.end)]
+        steps = [(at(t), floor - LIVE * c.live / most) for c in (self.calls if len(self.calls) <= MOST else boxes)
+                 for t in (c.start, c.end)]
         d.line((at(0), floor), *steps, (at(self.seconds), floor))
         d.text(LEFT, floor + 18, "0", 10)
         d.text(LEFT + WIDTH, floor + 18, f"{1e3 * self.seconds:.3f} ms", 10, "end")
@@ -145,21 +148,49 @@ def _tip(c: Call) -> str:
 
 
 def _gathered(calls: Sequence[Call], most: int) -> list[Call]:
-    """Merge the shortest neighbors of the same part until at most `most` calls are left, if possible."""
-    merged = list(calls)
-    while len(merged) > most:
-        pairs = [i for i in range(len(merged) - 1) if merged[i].timing.part == merged[i + 1].timing.part]
-        if not pairs:
-            break
-        i = min(pairs, key=lambda i: merged[i].timing.seconds + merged[i + 1].timing.seconds)
-        a, b = merged[i:i + 2]
-        longer = max(a, b, key=lambda c: c.timing.seconds)
-        count, t = a.count + b.count, replace(a.timing, seconds=a.timing.seconds + b.timing.seconds,
-                                              op="several", shape="",
-                                              nbytes=a.timing.nbytes + b.timing.nbytes)
-        t.name = f"{count} calls"
-        merged[i:i + 2] = [Call(t, a.start, longer.threads, max(a.live, b.live), count)]
-    return merged
+    """Merge the shortest neighbors until at most `most` calls are left, first those of the same part.
+
+    A heap holds the pairs of neighbors, so n calls take n merges.
+    """
+    merged: list[Call | None] = list(calls)            # a merged pair is stored at its first position
+    before, after = list(range(-1, len(calls) - 1)), list(range(1, len(calls) + 1))
+
+    def pair(i: int) -> tuple:
+        a, b = calls_at(i), calls_at(after[i])
+        return (a.timing.part != b.timing.part, a.timing.seconds + b.timing.seconds, i, a.count + b.count)
+
+    def calls_at(i: int) -> Call:
+        call = merged[i]
+        assert call is not None, "a neighbor is never empty"
+        return call
+
+    pairs = [pair(i) for i in range(len(calls) - 1)] if len(calls) > most else []
+    heapq.heapify(pairs)
+    left = len(calls)
+    while left > most and pairs:
+        best = heapq.heappop(pairs)
+        i = best[2]
+        if merged[i] is None or after[i] == len(calls) or pair(i) != best:
+            continue                                   # one of the pair was merged since
+        j = after[i]
+        merged[i], merged[j] = _merge(calls_at(i), calls_at(j)), None
+        after[i] = after[j]
+        left -= 1
+        if after[i] < len(calls):
+            before[after[i]] = i
+            heapq.heappush(pairs, pair(i))
+        if before[i] >= 0:
+            heapq.heappush(pairs, pair(before[i]))
+    return [c for c in merged if c is not None]
+
+
+def _merge(a: Call, b: Call) -> Call:
+    """Return the call that stands for two neighbors in a diagram."""
+    longer = max(a, b, key=lambda c: c.timing.seconds)
+    count = a.count + b.count
+    t = replace(longer.timing, name=f"{count} calls", seconds=a.timing.seconds + b.timing.seconds, op="several",
+                shape="", nbytes=a.timing.nbytes + b.timing.nbytes)
+    return Call(t, a.start, longer.threads, max(a.live, b.live), count)
 
 
 def timeline(executor: Executor, arguments: tuple, repeats: int = 10) -> Timeline:

@@ -21,7 +21,7 @@ def _moves(src: Layout, dst: Layout, shape: Shape) -> bool:
 
 
 def _move_label(src: Layout, dst: Layout, shape: Shape) -> str:
-    is_local = not geometry.messages(src, dst, shape)
+    is_local = not moved(src, dst, shape)
     if src.devices == dst.devices:
         if is_local:
             return "slice"
