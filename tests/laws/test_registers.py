@@ -45,7 +45,7 @@ HALF = Primitive("half", lambda src, dst, shape: "half", converts, halves,
                  lambda src, dst, shape: sum(halves(src, dst, shape).values()), run_half)
 
 
-def values(r, parts, engine):
+def perform_route(r, parts, engine):
     """Return the parts after a route, computed by one thread per rank."""
     have = dict(zip(r.src.devices, parts))
     ranks = sorted({*r.src.devices, *r.dst.devices})
@@ -70,7 +70,7 @@ def test_a_primitive_is_used_where_it_is_cheapest_and_keeps_the_value(pair, seed
             assert r.bytes <= alone
             assert alone >= reference.bytes or any(h.primitive is HALF for h in r.hops)
         results = [[p.numpy() for p in r.run([flow.tensor(p) for p in parts])],
-                   values(r, parts, VirtualEngine), values(r, parts, SharedMemory)]
+                   perform_route(r, parts, VirtualEngine), perform_route(r, parts, SharedMemory)]
     for result in results:
         np.testing.assert_array_equal(gather(result, dst), x)
     assert route(src, dst, spec).hops == reference.hops
@@ -264,7 +264,7 @@ def test_report_lists_what_is_registered_with_its_line():
         assert text.rpartition(name)[2].startswith(" (test_registers.py:"), text
 
 
-def test_what_cannot_be_registered_is_refused():
+def test_other_values_and_equal_kinds_are_refused():
     for f in (lambda: register_planner(3), lambda: register_boxing(HALF.label),
               lambda: register_boxing(MOVE)):
         with refused(ArgumentError):
