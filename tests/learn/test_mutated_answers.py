@@ -70,4 +70,20 @@ def test_a_survivor_without_an_explanation_is_printed(explained, monkeypatch, ca
     assert mutants.main([]) == (0 if explained else 1)
     printed = capsys.readouterr().out
     assert ("survives: 1.1 line 7, drop_sign: a -> b" in printed) is not explained
-    assert "1 mutants: 0 wrong, 0 ended their process, 0 with fewer stars, 1 right" in printed
+    last = printed.splitlines()[-1]
+    assert last.split() == ["all", "1", "0", "0", *(["1", "0"] if explained else ["0", "1"])]
+
+
+def test_the_exit_status_depends_on_the_share_of_unexplained_survivors(monkeypatch, capsys):
+    """At most 1% of all mutants may survive without an explanation; a row without a survivor is printed."""
+    one = Mutant(course.find("1.1"), "drop_sign", 7, "a -> b", "")
+    monkeypatch.setattr(mutants, "all_mutants", lambda ids: [one] * 200)
+    monkeypatch.setattr(mutants, "equal_rows", lambda folder: [{"exercise": "1.1", "change": "c -> d"}])
+    for survivors, status in ((2, 0), (3, 1)):
+        results = ["right"] * survivors + ["worse"] * 7 + ["ended", "wrong"] * 100
+        monkeypatch.setattr(mutants, "run_mutants", lambda some, *_, r=results: zip(some, r))
+        assert mutants.main([]) == status
+        printed = capsys.readouterr().out
+        assert "no survivor, remove the row: 1.1: c -> d" in printed
+        row = ["1.1", "200", str(193 - survivors), "7", "0", str(survivors)]
+        assert row in [line.split() for line in printed.splitlines()]

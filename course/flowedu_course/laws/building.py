@@ -9,7 +9,7 @@ from flowedu.core.ops.define import REGISTRY
 from flowedu.core.ops.view import constant
 from flowedu.core.values.dtype import float32, int32
 from flowedu.core.values.spec import Spec
-from flowedu.errors import FlowError
+from flowedu.errors import ArgumentError, FlowError
 from flowedu.oneflow04.job.recording import Call
 from flowedu_course.laws import (
     SMALLEST,
@@ -262,19 +262,17 @@ def _listed(x):
     return getattr(x, "name", x) if not isinstance(x, (int, float, type(None))) else repr(x)
 
 
-RAISES = "f() raises a ValueError"
-
-
-@holds("errors are passed on", lambda rng, size: 0, cases=1, told=lambda case: RAISES)
+@holds("errors are passed on", lambda rng, size: ValueError, cases=1, edges=[ArgumentError],
+       told=lambda case: f"f() raises {case.__name__}")
 def errors(case, yours):
     """Check that exceptions of f propagate."""
     node = type("node", (), {"line": "job.py:7", "op": None})()
 
     def f():
-        raise ValueError("of f")
+        raise case("of f")
 
     try:
         got = yours(Call(f, (), {}, (), ("op",), None, (node,)), {}.get)
-    except ValueError:
+    except case:
         return None
     return pair("should be", got, Words("the same error"))

@@ -19,6 +19,7 @@ from flowedu.fast.passes.fold_norm import fold_norm
 from flowedu.fast.passes.update import update
 from flowedu_course.laws import Law, become, copy_function, counted, each, fewer, simpler
 from flowedu_course.laws.guard import make_plain
+from flowedu_course.laws.plans import check_report
 from flowedu_course.laws.programs import evaluate
 
 
@@ -66,7 +67,8 @@ def _changes(graph, given, yours):
     if graph.outputs:
         said.append(f"  {'fetched':16}{', '.join(names[v] for v in graph.outputs)}")
     fetched = list(graph.outputs)
-    yours(graph)
+    before = _unread(graph)
+    report = yours(graph)
     make_plain(graph)
     said += _program("yours", graph, names, 2)
     for numbers, (outputs, variables) in zip(given, want):
@@ -85,7 +87,25 @@ def _changes(graph, given, yours):
                 stopped = "; step -1 means no update" if numbers.get("step", 0) == -1 else ""
                 return [*said, f"  {name} is {written[name].flat[0]:.4f} ... afterwards, not "
                         f"{b.flat[0]:.4f}{stopped}"]
-    return None
+    return _leftovers(graph, names, before, said) or check_report(report)
+
+
+def _unread(graph):
+    """Return the values that nodes compute, but no node reads and the graph does not return."""
+    read = {x for n in graph.nodes for x in n.inputs}.union(graph.outputs)
+    return {y for n in graph.nodes for y in n.outputs} - read
+
+
+def _leftovers(graph, names, before, said):
+    """Return the lines of a failure if a node has no name, or is not needed any more."""
+    for node in graph.nodes:
+        if not isinstance(node.name, str):
+            return [*said, f"  the name of a {node.op.name} is {node.name!r}; expected: a text"]
+    unread = _unread(graph)
+    if len(unread) <= len(before):
+        return None
+    name = next(name for v, name in names.items() if v in unread - before)       # old values come first
+    return [*said, f"  {name} is computed, but no node reads it: remove its node"]
 
 
 def _describe(made):
@@ -141,7 +161,7 @@ def _image_graph(case):
                                             pads=(k // 2,) * 4, dilations=(1, 1), groups=1)
             elif what.startswith("norm"):
                 numbers = [variable(f"{p}{n}", (3,)) for p in ("gamma", "beta", "mean", "var")]
-                y = REGISTRY["batch_norm_infer"](y, *numbers, axis=1 if what == "norm 1" else 3, epsilon=0.1)
+                y = REGISTRY["batch_norm_infer"](y, *numbers, axis=int(what[4:] or 3), epsilon=0.1)
             elif what == "sum":
                 y = REGISTRY["add"](y, values[-1])
             elif what == "fetch":
@@ -163,15 +183,22 @@ def _image_graph(case):
 
 folded = Law("values are unchanged for any statistics", _images, _judged(_image_graph),
              lambda case: _less(case, _image_graph), cases=200, told=_describe(_image_graph),
+             edges=[(("conv", LAST), (f"norm {axis}", LAST)) for axis in (-1, -2)],
              large=[_images(random.Random(2), 60)])
 _FOLD = copy_function(fold_norm)
+
+
+def _chains(rng):
+    """Draw chains of a convolution, a norm, and perhaps an activation, as they occur in networks."""
+    acts = [rng.choice(("", "relu", "relu6")) for _ in range(3)]
+    return tuple((what, LAST) for act in acts for what in ("conv", "norm", act) if what)
 
 
 def fold_norm_stars(yours, seed=0):
     """Count the nodes of 100 graphs."""
     rng, mine, best, given = random.Random(seed + 4), 0, 0, 0
     for _ in range(100):
-        case = _images(rng, 3)
+        case = _images(rng, 3) + _chains(rng)
         (a, numbers), (b, _) = _image_graph(case), _image_graph(case)
         given += len(b.nodes)
         folded.accept(case, _changes(a, numbers, yours))
