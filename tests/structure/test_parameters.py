@@ -21,6 +21,8 @@ ALLOWED = {
     ("oneflow04/custom/optypes.py", "_conv2d"): "an op type's attributes, by the names OneFlow gave them",
     ("oneflow04/conv_layers.py", "layer"): "becomes the public conv1d to conv3d",
     ("nn/modules/conv.py", "__init__"): SHARED,
+    ("nn/modules/linear.py", "__init__"): SHARED,
+    ("nn/modules/bags.py", "from_pretrained"): "the parameters that PyTorch has",
     ("nn/modules/rnn.py", "_build"): SHARED,
     ("nn/modules/attention.py", "_build"): SHARED,
     ("nn/modules/attention.py", "forward"): "of nn.Transformer: masks, by the names PyTorch gave them",

@@ -16,6 +16,8 @@ M = TypeVar("M")
 class _Numbered(Module):
     """Base class of containers whose children have the names "0", "1", ... and that are used like lists."""
 
+    _uncalled = ("_get_abs_string_index", "_get_item_by_idx")
+
     def _key(self, index) -> str:
         n = len(self)
         i = operator.index(index)
@@ -112,7 +114,7 @@ class Sequential(_Numbered):
             self.add_module(name, module)
 
     def forward(self, input):
-        for module in self._modules.values():
+        for module in self:
             input = module(input)
         return input
 

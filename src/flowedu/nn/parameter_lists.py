@@ -23,9 +23,15 @@ def _as_parameter(value) -> Parameter | None:
 class _Parameters(Module):
     """Base class that prints the named parameters."""
 
+    _uncalled = ("_get_abs_string_index", "_key_to_attr")
+
+    def extra_repr(self) -> str:
+        return "\n".join(f"({name}): " + ("None" if p is None else "Parameter containing: [{} of size {}]"
+                                          .format(repr(p.dtype), "x".join(map(str, p.shape))))
+                         for name, p in self._parameters.items())
+
     def __repr__(self) -> str:
-        lines = [f"  ({name}): " + ("None" if p is None else "Parameter containing: [{} of size {}]".format(
-            repr(p.dtype), "x".join(map(str, p.shape)))) for name, p in self._parameters.items()]
+        lines = [f"  {line}" for line in self.extra_repr().splitlines()]
         lines += [f"  ({name}): " + repr(m).replace("\n", "\n  ") for name, m in self._modules.items()]
         return f"{self._get_name()}(" + ("\n" + "\n".join(lines) + "\n" if lines else "") + ")"
 

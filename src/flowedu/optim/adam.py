@@ -16,6 +16,8 @@ _M, _V, _MAX = State("m", "exp_avg"), State("v", "exp_avg_sq"), State("max_v", "
 class _Moments(Optimizer):
     """Checks of the options of all Adam variants."""
 
+    _uncalled = ("_init_group",)
+
     def check(self, group: Mapping[str, Any]) -> None:
         super().check(group)
         for i, beta in enumerate(group["betas"]):

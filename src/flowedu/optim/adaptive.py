@@ -35,6 +35,8 @@ class RMSprop(Optimizer):
         master_weights: keep float32 copies of 16-bit parameters (see Optimizer).
     """
 
+    _uncalled = ("_init_group",)
+
     def __init__(self, params: Iterable, lr: float = 0.001, alpha: float = 0.99, eps: float = 1e-8,
                  weight_decay: float = 0,
                  momentum: float = 0.0, centered: bool = False, contiguous_params: bool = False, *,
@@ -85,6 +87,8 @@ class Adagrad(Optimizer):
         master_weights: keep float32 copies of 16-bit parameters (see Optimizer).
     """
 
+    _uncalled = ("_init_group",)
+
     def __init__(self, params: Iterable, lr: float = 0.001, lr_decay: float = 0.0, weight_decay: float = 0,
                  initial_accumulator_value: float = 0.0, eps: float = 1e-10, contiguous_params: bool = False,
                  *, maximize: bool = False, foreach: bool | None = None, differentiable: bool = False,
@@ -131,6 +135,8 @@ class Adadelta(Optimizer):
         differentiable: must be False.
         master_weights: keep float32 copies of 16-bit parameters (see Optimizer).
     """
+
+    _uncalled = ("_init_group",)
 
     def __init__(self, params: Iterable, lr: float = 1.0, rho: float = 0.9, eps: float = 1e-6,
                  weight_decay: float = 0,

@@ -23,6 +23,7 @@ from flowedu.errors import (
     HyperparameterError,
     UnsupportedError,
 )
+from flowedu.errors.ignored import refuse_ignored
 from flowedu.errors.once import say_once
 from flowedu.optim.clipping import ByNorm
 from flowedu.optim.group import ParamGroup, as_groups, check_member
@@ -48,6 +49,14 @@ class Optimizer(BaseOptimizer):
         state, "master_weight". The step updates the copy, and the parameter is the rounded copy
         (optim/master.py).
     """
+
+    # Methods that only PyTorch calls; optimizers with an update rule add _init_group.
+    _uncalled: tuple[str, ...] = ("_optimizer_step_code", "_patch_step_function", "profile_hook_step")
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if cls.step.__module__.partition(".")[0] == "flowedu":
+            refuse_ignored(cls, "override step")
 
     def __init__(self, params: Iterable, defaults: Mapping[str, Any]):
         self.defaults = dict(defaults)
@@ -204,6 +213,7 @@ class Optimizer(BaseOptimizer):
 
         They are (op, attributes, keys of the states) and (tensor of the rate, its value).
         """
+        refuse_ignored(type(self), "override step without super().step()")
         self.check(group)
         rule = self.update_of(group)
         for p in group["params"]:                # a changed option may require one more state
@@ -315,8 +325,9 @@ class Optimizer(BaseOptimizer):
 
     def __setstate__(self, state: dict) -> None:
         vars(self).update(state)
-        self.count_ = tensor([state["count_"]], dtype=dt.int64)
-        self._steps = self.count_.numpy()
+        if "count_" in state:
+            self.count_ = tensor([state["count_"]], dtype=dt.int64)
+            self._steps = self.count_.numpy()
 
     def _parameters(self) -> Iterator[Tensor]:
         return (p for g in self.param_groups for p in g["params"])

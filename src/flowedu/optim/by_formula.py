@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from flowedu.core.layers.group import UpdateRule
+from flowedu.errors.ignored import refuse_ignored
 from flowedu.optim import adam
 from flowedu.optim.group import ParamGroup
 from flowedu.optim.torch_form import Counting, Optimizer, no_rule, single
@@ -26,6 +27,8 @@ class ByFormula(Counting):
 
     A subclass defines the initial states in `first(p, group)`, and a step in `move(w, g, ...)`.
     """
+
+    _uncalled = ("_init_group",)
 
     def first(self, p: Tensor, group: Mapping[str, Any]) -> dict[str, Tensor]:
         raise NotImplementedError
@@ -42,6 +45,7 @@ class ByFormula(Counting):
 
     def _update(self, group: ParamGroup) -> None:
         if not group.ready:
+            refuse_ignored(type(self), "override step without super().step()")
             self.check(group)
             group.ready = True
         lr, decay = float(group["lr"]), float(group.get("weight_decay", 0))

@@ -30,6 +30,9 @@ class LBFGS(Optimizer):
         line_search_fn: "strong_wolfe"; default: None, no line search.
     """
 
+    _uncalled = ("_add_grad", "_clone_param", "_directional_evaluate", "_gather_flat_grad", "_numel",
+                 "_set_param")
+
     def __init__(self, params: Iterable, lr: float = 1.0, max_iter: int = 20, max_eval: int | None = None,
                  tolerance_grad: float = 1e-7, tolerance_change: float = 1e-9, history_size: int = 100,
                  line_search_fn: str | None = None):
@@ -175,3 +178,4 @@ class LBFGS(Optimizer):
                                                                   if k != "params"})))
         found = deepcopy(dict(state_dict["state"].get(0, {})))
         self.state[next(self._parameters())] = found
+        self.__setstate__({"state": self.state, "param_groups": self.param_groups})

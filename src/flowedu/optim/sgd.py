@@ -52,6 +52,8 @@ class SGD(Optimizer):
         master_weights: keep float32 copies of 16-bit parameters (see Optimizer).
     """
 
+    _uncalled = ("_init_group",)
+
     def __init__(self, params: Iterable, lr: float = 0.001, momentum: float = 0.0, dampening: float = 0.0,
                  weight_decay: float = 0.0, nesterov: bool = False, maximize: bool = False,
                  contiguous_params: bool = False, fused: bool | None = None, *, foreach: bool | None = None,

@@ -123,9 +123,9 @@ class Optimizer(base.Optimizer, metaclass=_Any):
                                      expected=", ".join(sorted(keys)) or "no state", fix=SAME)
                 if own:
                     states[p] = {k: self._copy_saved_value(v, p, number, k) for k, v in own.items()}
-        self.state = states
         for group, new in zip(groups, options):
             group.update(new)
+        self.__setstate__({"state": states, "param_groups": groups})    # subclasses override it
 
     def _copy_saved_value(self, value: Any, p: Tensor, number: int, key: str) -> Any:
         """Return a copy of a saved value.

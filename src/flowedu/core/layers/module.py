@@ -7,7 +7,7 @@ order of assignment; entries of its children follow. nn/methods has further meth
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from flowedu.core import extensions
@@ -143,12 +143,12 @@ class Module:
         """Yield the direct children, each once."""
         return (m for _, m in self.named_children())
 
-    def _iterate(self, table: str, prefix: str, recurse: bool,
-                 remove_duplicate: bool) -> Iterator[tuple[str, Tensor]]:
+    def _named_members(self, get_members_fn: Callable, prefix: str, recurse: bool,
+                       remove_duplicate: bool) -> Iterator[tuple[str, Tensor]]:
         seen = set()
         below = self.named_modules(prefix=prefix, remove_duplicate=remove_duplicate)
         for path, module in below if recurse else [(prefix, self)]:
-            for name, t in module.__dict__[table].items():
+            for name, t in get_members_fn(module):
                 if t is None or id(t) in seen:
                     continue
                 if remove_duplicate:
@@ -158,7 +158,8 @@ class Module:
     def named_parameters(self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
                          ) -> Iterator[tuple[str, Parameter]]:
         """Yield (path, parameter) once per parameter; with `recurse`, also of modules below."""
-        return self._iterate("_parameters", prefix, recurse, remove_duplicate)
+        return self._named_members(lambda module: module._parameters.items(), prefix=prefix,
+                                   recurse=recurse, remove_duplicate=remove_duplicate)
 
     def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
         """Yield the parameters, for example for an optimizer."""
@@ -167,7 +168,8 @@ class Module:
     def named_buffers(self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
                       ) -> Iterator[tuple[str, Tensor]]:
         """Yield (path, buffer) in the order of named_parameters."""
-        return self._iterate("_buffers", prefix, recurse, remove_duplicate)
+        return self._named_members(lambda module: module._buffers.items(), prefix=prefix,
+                                   recurse=recurse, remove_duplicate=remove_duplicate)
 
     def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
         """Yield the buffers."""

@@ -199,12 +199,12 @@ class ReduceLROnPlateau(ours.ReduceLROnPlateau):
             self.last_epoch = epoch - 1
         super().step(metrics)
 
-    def _reduce(self) -> None:
+    def _reduce_lr(self, epoch: int) -> None:
         if len(self.optimizer.param_groups) != len(self.min_lrs):
             raise ArgumentError("ReduceLROnPlateau: min_lr has a rate for each parameter group",
                                 got=f"{len(self.min_lrs)}",
                                 expected=f"{len(self.optimizer.param_groups)}", fix="set scheduler.min_lrs")
-        super()._reduce()
+        super()._reduce_lr(epoch)
 
     def load_state_dict(self, state_dict: Mapping) -> None:
         """Restore a state of PyTorch's or flowedu's class."""

@@ -89,9 +89,14 @@ class LRScheduler(ours.LRScheduler, metaclass=_Any):
 
     def _update_lr(self, epoch: int | None = None) -> None:
         self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
-        closed = epoch is not None and self.formula
-        self._set([self.lr_at(b, self.last_epoch, i) for i, b in enumerate(self.base_lrs)] if closed
-                  else self.get_lr())
+        if epoch is None:
+            self._set(self.get_lr())
+        elif hasattr(self, "_get_closed_form_lr"):        # defined by a user's class
+            self._set(self._get_closed_form_lr())
+        elif self.formula:
+            self._set([self.lr_at(b, self.last_epoch, i) for i, b in enumerate(self.base_lrs)])
+        else:
+            self._set(self.get_lr())
 
     def _set(self, rates: list[float]) -> None:
         rates, groups = list(rates), self.optimizer.param_groups

@@ -14,20 +14,20 @@ class Convertible:
     """Methods of Module that convert its tensors; the tensors stay the same objects."""
 
     # Methods of Module.
-    modules: Callable[..., Any]
+    children: Callable[..., Any]
+    _parameters: dict[str, Any]
+    _buffers: dict[str, Any]
     zero_grad: Callable[..., None]
 
-    def _apply(self, fn: Callable[[Tensor], Tensor]) -> Convertible:
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Convertible:
         """Replace the memory of every parameter, gradient, and buffer by that of fn(tensor)."""
-        done = set()
-        for module in self.modules():
-            for t in (*module._parameters.values(), *module._buffers.values()):
-                if t is None or id(t) in done:
-                    continue
-                done.add(id(t))
-                new = fn(t.detach())
+        if recurse:
+            for child in self.children():
+                child._apply(fn)
+        for t in (*self._parameters.values(), *self._buffers.values()):
+            if t is not None:
                 grad = t.grad
-                t.data = new
+                t.data = fn(t.detach())
                 if grad is not None:
                     t.grad = fn(grad.detach())
         return self

@@ -99,7 +99,9 @@ class Registering:
         self._modules[name] = module
         ambient.changes += 1
 
-    register_module = add_module
+    def register_module(self, name: str, module: Module | None) -> None:
+        """Register a child module; see add_module."""
+        self.add_module(name, module)
 
     # ---- lookup by path
     def get_submodule(self, target: str) -> Module:

@@ -89,7 +89,7 @@ class Stateful:
         self._save_to_state_dict(destination, prefix, keep_vars)
         for name, child in self._modules.items():
             if child is not None:
-                child.state_dict(destination, f"{prefix}{name}.", keep_vars)
+                child.state_dict(destination=destination, prefix=f"{prefix}{name}.", keep_vars=keep_vars)
         for hook in self._hooks_of("state"):
             got = hook(self, destination, prefix, {"version": self._version})
             destination = destination if got is None else got

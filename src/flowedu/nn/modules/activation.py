@@ -5,11 +5,11 @@ The function of the same name in nn.functional documents each computation.
 from __future__ import annotations
 
 from flowedu.core.layers.module import Module
-from flowedu.core.layers.parameter import Parameter
-from flowedu.core.values import dtype as dt
 from flowedu.errors import ArgumentError
 from flowedu.nn import functional as F
-from flowedu.tensor import Tensor, full
+from flowedu.nn.init import constant_
+from flowedu.nn.modules.linear import new_parameter
+from flowedu.tensor import Tensor
 
 
 def _plain(name: str, f, doc: str) -> type:
@@ -40,7 +40,6 @@ def _with_inplace(name: str, f, doc: str) -> type:
 
 
 ReLU = _with_inplace("ReLU", F.relu, "Rectified linear unit: max(x, 0) for each element.")
-ReLU6 = _with_inplace("ReLU6", F.relu6, "Clipped rectified linear unit: min(max(x, 0), 6) for each element.")
 SELU = _with_inplace("SELU", F.selu,
                      "Scaled exponential linear unit (Klambauer et al. 2017) of each element.")
 SiLU = _with_inplace("SiLU", F.silu, "Sigmoid linear unit (swish): x * sigmoid(x) for each element.")
@@ -191,6 +190,23 @@ class Hardtanh(_Activation):
         return F.hardtanh(input, self.min_val, self.max_val, self.inplace)
 
 
+class ReLU6(Hardtanh):
+    """Clipped rectified linear unit: min(max(x, 0), 6) for each element.
+
+    Args:
+        inplace: write the result into the memory of the input.
+    """
+
+    def __init__(self, inplace: bool = False):
+        super().__init__(0.0, 6.0, inplace)
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.relu6(input, True) if self.inplace else F.relu6(input)
+
+    def extra_repr(self) -> str:
+        return "inplace=True" if self.inplace else ""
+
+
 class Threshold(_Activation):
     """Threshold: x where x > threshold, value elsewhere.
 
@@ -272,10 +288,13 @@ class PReLU(Module):
 
     def __init__(self, num_parameters: int = 1, init: float = 0.25, device=None, dtype=None):
         super().__init__()
-        self.num_parameters = num_parameters
-        values = full((num_parameters,), float(init), dtype=dt.get_default_dtype() if dtype is None
-                      else dtype)
-        self.weight = Parameter(values if device is None else values.to(device))
+        self.num_parameters, self.init = num_parameters, init
+        self.weight = new_parameter(num_parameters, dtype=dtype, device=device)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Set the slopes to their initial value."""
+        constant_(self.weight, self.init)
 
     def forward(self, input: Tensor) -> Tensor:
         return F.prelu(input, self.weight)

@@ -137,12 +137,16 @@ class _Layer(Module):
             setattr(self, f"dropout{i}", Dropout(dropout))
         self.activation = _activation(activation)
 
-    def _step(self, x, number: int, f: Callable) -> Tensor:
-        """Return the sum of x and f's result, with norm and dropout `number`."""
-        norm, drop = getattr(self, f"norm{number}"), getattr(self, f"dropout{number}")
-        return x + drop(f(norm(x))) if self.norm_first else norm(x + drop(f(x)))
+    def _step(self, x, norm: Module, block: Callable, *args) -> Tensor:
+        """Return the sum of x and the block's result, with a norm before or after it."""
+        return x + block(norm(x), *args) if self.norm_first else norm(x + block(x, *args))
 
-    def _feed_forward(self, x) -> Tensor:
+    # Subclasses may override the blocks, as in PyTorch.
+    def _sa_block(self, x: Tensor, attn_mask, key_padding_mask, is_causal: bool = False) -> Tensor:
+        return self.dropout1(self.self_attn(x, x, x, attn_mask=attn_mask, key_padding_mask=key_padding_mask,
+                                            is_causal=is_causal, need_weights=False)[0])
+
+    def _feed_forward(self, x: Tensor) -> Tensor:
         return self.linear2(self.dropout(self.activation(self.linear1(x))))
 
 
@@ -175,10 +179,11 @@ class TransformerEncoderLayer(_Layer):
 
     def forward(self, src: Tensor, src_mask: Tensor | None = None, src_key_padding_mask: Tensor | None = None,
                 is_causal: bool = False) -> Tensor:
-        def attend(x):
-            return self.self_attn(x, x, x, src_key_padding_mask, False, src_mask, is_causal=is_causal)[0]
+        x = self._step(src, self.norm1, self._sa_block, src_mask, src_key_padding_mask, is_causal)
+        return self._step(x, self.norm2, self._ff_block)
 
-        return self._step(self._step(src, 1, attend), 2, self._feed_forward)
+    def _ff_block(self, x: Tensor) -> Tensor:
+        return self.dropout2(self._feed_forward(x))
 
 
 class TransformerDecoderLayer(_Layer):
@@ -215,14 +220,19 @@ class TransformerDecoderLayer(_Layer):
     def forward(self, tgt: Tensor, memory: Tensor, tgt_mask=None, memory_mask=None, tgt_key_padding_mask=None,
                 memory_key_padding_mask=None, tgt_is_causal: bool = False,
                 memory_is_causal: bool = False) -> Tensor:
-        def attend(x):
-            return self.self_attn(x, x, x, tgt_key_padding_mask, False, tgt_mask, is_causal=tgt_is_causal)[0]
+        x = self._step(tgt, self.norm1, self._sa_block, tgt_mask, tgt_key_padding_mask, tgt_is_causal)
+        x = self._step(x, self.norm2, self._mha_block, memory, memory_mask, memory_key_padding_mask,
+                       memory_is_causal)
+        return self._step(x, self.norm3, self._ff_block)
 
-        def remember(x):
-            return self.multihead_attn(x, memory, memory, memory_key_padding_mask, False, memory_mask,
-                                       is_causal=memory_is_causal)[0]
+    def _mha_block(self, x: Tensor, mem: Tensor, attn_mask, key_padding_mask, is_causal: bool = False
+                   ) -> Tensor:
+        return self.dropout2(self.multihead_attn(
+            x, mem, mem, attn_mask=attn_mask, key_padding_mask=key_padding_mask, is_causal=is_causal,
+            need_weights=False)[0])
 
-        return self._step(self._step(self._step(tgt, 1, attend), 2, remember), 3, self._feed_forward)
+    def _ff_block(self, x: Tensor) -> Tensor:
+        return self.dropout3(self._feed_forward(x))
 
 
 class TransformerEncoder(Module):
@@ -320,6 +330,9 @@ class Transformer(Module):
         self.decoder = (custom_decoder or TransformerDecoder(TransformerDecoderLayer(*layer),
                                                              num_decoder_layers, norm()))
         self.d_model, self.nhead, self.batch_first = d_model, nhead, batch_first
+        self._reset_parameters()
+
+    def _reset_parameters(self) -> None:
         for p in self.parameters():
             if p.dim() > 1:
                 init.xavier_uniform_(p)

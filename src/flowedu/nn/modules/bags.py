@@ -2,11 +2,11 @@
 from __future__ import annotations
 
 from flowedu.nn import functional as F
-from flowedu.nn.modules.linear import Embedding
+from flowedu.nn.modules.linear import _Table
 from flowedu.tensor import Tensor
 
 
-class EmbeddingBag(Embedding):
+class EmbeddingBag(_Table):
     """Embedding that reduces the vectors of each bag of indices to one vector; see F.embedding_bag.
 
     `weight`, of shape (num_embeddings, embedding_dim), is initialized with normal(0, 1).
@@ -35,6 +35,23 @@ class EmbeddingBag(Embedding):
         super().__init__(num_embeddings, embedding_dim, padding_idx, max_norm, norm_type, scale_grad_by_freq,
                          sparse, _weight, device, dtype)
         self.mode, self.include_last_offset = mode, include_last_offset
+
+    @classmethod
+    def from_pretrained(cls, embeddings: Tensor, freeze: bool = True, max_norm: float | None = None,
+                        norm_type: float = 2.0, scale_grad_by_freq: bool = False, mode: str = "mean",
+                        sparse: bool = False, include_last_offset: bool = False,
+                        padding_idx: int | None = None) -> EmbeddingBag:
+        """Return a layer whose table contains the given rows.
+
+        Args:
+            embeddings: the table, (rows, size).
+            freeze: exclude the table from training.
+            max_norm, norm_type, scale_grad_by_freq, mode, sparse, include_last_offset, padding_idx: see the
+                class.
+        """
+        return cls._from_rows(embeddings, freeze, max_norm=max_norm, norm_type=norm_type,
+                              scale_grad_by_freq=scale_grad_by_freq, mode=mode, sparse=sparse,
+                              include_last_offset=include_last_offset, padding_idx=padding_idx)
 
     def forward(self, input: Tensor, offsets: Tensor | None = None,
                 per_sample_weights: Tensor | None = None) -> Tensor:

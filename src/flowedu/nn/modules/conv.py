@@ -76,13 +76,6 @@ class _Conv(Module):
         init.kaiming_uniform_(self.weight, a=math.sqrt(5))
         init.uniform_bias_(self.bias, self.weight.numel() // max(self.weight.shape[0], 1))
 
-    def forward(self, input: Tensor) -> Tensor:
-        conv = _CONV[self.axes]
-        if self.padding_mode == "zeros":
-            return conv(input, self.weight, self.bias, self.stride, self.padding, self.dilation, self.groups)
-        x = F.pad(input, self._reversed_padding_repeated_twice, self.padding_mode)
-        return conv(x, self.weight, self.bias, self.stride, 0, self.dilation, self.groups)
-
     def extra_repr(self) -> str:
         s = f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}"
         s += f", padding={self.padding}" if self.padding != (0,) * self.axes else ""
@@ -93,7 +86,27 @@ class _Conv(Module):
         return s + (f", padding_mode={self.padding_mode}" if self.padding_mode != "zeros" else "")
 
 
-class Conv1d(_Conv):
+class _Forward(_Conv):
+    """Base class of the convolutions that are not transposed."""
+
+    def __init__(self, in_channels: int, out_channels: int, kernel_size, stride=1, padding=0, dilation=1,
+                 groups: int = 1, bias: bool = True, padding_mode: str = "zeros", device=None, dtype=None):
+        super().__init__(in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias,
+                         padding_mode, device, dtype)
+
+    def forward(self, input: Tensor) -> Tensor:
+        return self._conv_forward(input, self.weight, self.bias)
+
+    def _conv_forward(self, input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        """Convolve with this weight and bias. Subclasses may override it, as in PyTorch."""
+        conv = _CONV[self.axes]
+        if self.padding_mode == "zeros":
+            return conv(input, weight, bias, self.stride, self.padding, self.dilation, self.groups)
+        x = F.pad(input, self._reversed_padding_repeated_twice, self.padding_mode)
+        return conv(x, weight, bias, self.stride, 0, self.dilation, self.groups)
+
+
+class Conv1d(_Forward):
     """Convolution over (N, C, L); see F.conv1d.
 
     `weight` has the shape (out_channels, in_channels / groups, kernel_size).
@@ -114,13 +127,8 @@ class Conv1d(_Conv):
 
     axes = 1
 
-    def __init__(self, in_channels: int, out_channels: int, kernel_size, stride=1, padding=0, dilation=1,
-                 groups: int = 1, bias: bool = True, padding_mode: str = "zeros", device=None, dtype=None):
-        super().__init__(in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias,
-                         padding_mode, device, dtype)
 
-
-class Conv2d(Conv1d):
+class Conv2d(_Forward):
     """Convolution over (N, C, H, W); see F.conv2d.
 
     `weight` has the shape (out_channels, in_channels / groups, kernel height, kernel width).
@@ -146,7 +154,7 @@ class Conv2d(Conv1d):
     axes = 2
 
 
-class Conv3d(Conv1d):
+class Conv3d(_Forward):
     """Convolution over (N, C, D, H, W); see F.conv3d.
 
     `weight` has the shape (out_channels, in_channels / groups, kernel depth, height, width).
@@ -168,28 +176,10 @@ class Conv3d(Conv1d):
     axes = 3
 
 
-class ConvTranspose1d(_Conv):
-    """Transposed convolution over (N, C, L); see F.conv_transpose1d.
+class _Transposed(_Conv):
+    """Base class of the transposed convolutions."""
 
-    `weight` has the shape (in_channels, out_channels / groups, kernel_size).
-
-    Args:
-        in_channels: number of channels of the input.
-        out_channels: number of channels of the output.
-        kernel_size: size of the kernel, an int.
-        stride: stride of the convolution that this layer transposes.
-        padding: number of elements removed on both sides of the output.
-        output_padding: number of elements added at the end of each output axis. It must be
-            less than the larger of stride and dilation.
-        groups: number of blocks of channels that are convolved separately; divides both channel counts.
-        bias: add a learnable bias per output channel.
-        dilation: distance between the elements of the kernel.
-        padding_mode: must be "zeros".
-        device: device of the parameters; default: the CPU.
-        dtype: dtype of the parameters; default: the default dtype.
-    """
-
-    axes, transposed = 1, True
+    transposed = True
 
     def __init__(self, in_channels: int, out_channels: int, kernel_size, stride=1, padding=0,
                  output_padding=0,
@@ -212,25 +202,54 @@ class ConvTranspose1d(_Conv):
             output_size: spatial size of the output. If the stride is greater than 1, several sizes are
                 possible. Default: the smallest size plus `output_padding`.
         """
-        extra = self.output_padding
-        if output_size is not None:
-            extra = self._extra(input, tuple(output_size)[-self.axes:])
-        return _TRANSPOSED[self.axes](input, self.weight, self.bias, self.stride, self.padding, extra,
+        extra = self._output_padding(input, output_size, self.stride, self.padding, self.kernel_size,
+                                     self.axes, self.dilation)
+        return _TRANSPOSED[self.axes](input, self.weight, self.bias, self.stride, self.padding, tuple(extra),
                                       self.groups, self.dilation)
 
-    def _extra(self, input, wanted):
-        least = transposed_size(input.shape[-self.axes:], self.kernel_size, self.stride, self.padding,
-                                self.dilation, (0,) * self.axes)
-        extra = tuple(w - n for w, n in zip(wanted, least))
-        if len(extra) != self.axes or any(not 0 <= e < s for e, s in zip(extra, self.stride)):
-            most = tuple(n + s - 1 for n, s in zip(least, self.stride))
+    def _output_padding(self, input, output_size, stride, padding, kernel_size, num_spatial_dims: int,
+                        dilation=None) -> tuple[int, ...]:
+        """Return the padding that makes an output of this size. Subclasses may override it, as in PyTorch."""
+        n = num_spatial_dims
+        if output_size is None:
+            return self.output_padding
+        wanted = tuple(output_size)[-n:]
+        least = transposed_size(input.shape[-n:], kernel_size, stride, padding, dilation or (1,) * n,
+                                (0,) * n)
+        extra = tuple(size - smallest for size, smallest in zip(wanted, least))
+        if len(extra) != n or any(not 0 <= e < s for e, s in zip(extra, stride)):
+            most = tuple(size + s - 1 for size, s in zip(least, stride))
             raise ArgumentError(f"{type(self).__name__}: requested an output size of {wanted}, but valid "
                                 f"sizes range from {least} to {most}", expected=f"{least} to {most}",
                                 got=str(wanted), fix="one of these")
         return extra
 
 
-class ConvTranspose2d(ConvTranspose1d):
+class ConvTranspose1d(_Transposed):
+    """Transposed convolution over (N, C, L); see F.conv_transpose1d.
+
+    `weight` has the shape (in_channels, out_channels / groups, kernel_size).
+
+    Args:
+        in_channels: number of channels of the input.
+        out_channels: number of channels of the output.
+        kernel_size: size of the kernel, an int.
+        stride: stride of the convolution that this layer transposes.
+        padding: number of elements removed on both sides of the output.
+        output_padding: number of elements added at the end of each output axis. It must be
+            less than the larger of stride and dilation.
+        groups: number of blocks of channels that are convolved separately; divides both channel counts.
+        bias: add a learnable bias per output channel.
+        dilation: distance between the elements of the kernel.
+        padding_mode: must be "zeros".
+        device: device of the parameters; default: the CPU.
+        dtype: dtype of the parameters; default: the default dtype.
+    """
+
+    axes = 1
+
+
+class ConvTranspose2d(_Transposed):
     """Transposed convolution over (N, C, H, W); see F.conv_transpose2d.
 
     `weight` has the shape (in_channels, out_channels / groups, kernel height, kernel width).
@@ -254,7 +273,7 @@ class ConvTranspose2d(ConvTranspose1d):
     axes = 2
 
 
-class ConvTranspose3d(ConvTranspose1d):
+class ConvTranspose3d(_Transposed):
     """Transposed convolution over (N, C, D, H, W); see F.conv_transpose3d.
 
     `weight` has the shape (in_channels, out_channels / groups, kernel depth, height, width).

@@ -66,6 +66,8 @@ class LazyModule(Module):
     """
 
     layer: type
+    _uncalled = ("_get_in_channels", "_get_num_spatial_dims", "_infer_parameters", "has_uninitialized_params",
+                 "initialize_parameters", "reset_parameters", "reset_running_stats")
 
     def __init__(self, *args, **kwargs):
         Module.__init__(self)

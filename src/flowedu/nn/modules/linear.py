@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from flowedu.core.layers.module import Module
 from flowedu.core.layers.parameter import Parameter
@@ -149,30 +150,8 @@ class Unflatten(Module):
         return f"dim={self.dim}, unflattened_size={self.unflattened_size}"
 
 
-class Embedding(Module):
-    """Table of vectors that are looked up by integer indices; see F.embedding.
-
-    `weight`, of shape (num_embeddings, embedding_dim), is initialized with normal(0, 1).
-
-    Args:
-        num_embeddings: number of rows.
-        embedding_dim: size of a vector.
-        padding_idx: row that is initialized with zeros and gets no gradient; default: no such row.
-        max_norm: largest norm of a row; default: no limit. Rows with a larger norm are scaled down in place
-            when they are read.
-        norm_type: order p of the norm that `max_norm` limits.
-        scale_grad_by_freq: divide the gradient of a row by the number of its uses in the batch.
-        sparse: accepted for compatibility; gradients are dense.
-        _weight: initial table; default: random.
-        device: device of the weight; default: the CPU.
-        dtype: dtype of the weight; default: the default dtype.
-
-    Shape:
-        Integers (...) to (..., embedding_dim).
-
-    Raises:
-        OutOfRangeError: an index is outside the table (raised by the call of the layer).
-    """
+class _Table(Module):
+    """Base class of Embedding and EmbeddingBag."""
 
     def __init__(self, num_embeddings: int, embedding_dim: int, padding_idx: int | None = None,
                  max_norm: float | None = None,
@@ -202,9 +181,62 @@ class Embedding(Module):
     def reset_parameters(self) -> None:
         """Draw new initial values."""
         init.normal_(self.weight)
+        self._fill_padding_idx_with_zero()
+
+    def _fill_padding_idx_with_zero(self) -> None:
         if self.padding_idx is not None:
             with no_grad():
                 self.weight[self.padding_idx].fill_(0)
+
+    @classmethod
+    def _from_rows(cls, embeddings: Tensor, freeze: bool, **options) -> Any:
+        """Return a layer whose table contains the given rows."""
+        if embeddings.ndim != 2:
+            raise ShapeError(
+                f"{cls.__name__}.from_pretrained: Embeddings parameter is expected to be 2-dimensional",
+                expected="(rows, size)", got=str(tuple(embeddings.shape)), fix="embeddings.reshape(rows, -1)")
+        rows, size = embeddings.shape
+        layer = cls(rows, size, _weight=embeddings, **options)
+        layer.weight.requires_grad = not freeze
+        return layer
+
+    def extra_repr(self) -> str:
+        s = f"{self.num_embeddings}, {self.embedding_dim}"
+        s += f", padding_idx={self.padding_idx}" if self.padding_idx is not None else ""
+        s += f", max_norm={self.max_norm}" if self.max_norm is not None else ""
+        s += f", norm_type={self.norm_type}" if self.norm_type != 2 else ""
+        s += f", scale_grad_by_freq={self.scale_grad_by_freq}" if self.scale_grad_by_freq else ""
+        return s + (", sparse=True" if self.sparse else "")
+
+
+class Embedding(_Table):
+    """Table of vectors that are looked up by integer indices; see F.embedding.
+
+    `weight`, of shape (num_embeddings, embedding_dim), is initialized with normal(0, 1).
+
+    Args:
+        num_embeddings: number of rows.
+        embedding_dim: size of a vector.
+        padding_idx: row that is initialized with zeros and gets no gradient; default: no such row.
+        max_norm: largest norm of a row; default: no limit. Rows with a larger norm are scaled down in place
+            when they are read.
+        norm_type: order p of the norm that `max_norm` limits.
+        scale_grad_by_freq: divide the gradient of a row by the number of its uses in the batch.
+        sparse: accepted for compatibility; gradients are dense.
+        _weight: initial table; default: random.
+        device: device of the weight; default: the CPU.
+        dtype: dtype of the weight; default: the default dtype.
+
+    Shape:
+        Integers (...) to (..., embedding_dim).
+
+    Raises:
+        OutOfRangeError: an index is outside the table (raised by the call of the layer).
+    """
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.embedding(input, self.weight, self.padding_idx, self.max_norm, self.norm_type,
+                           self.scale_grad_by_freq, self.sparse)
 
     @classmethod
     def from_pretrained(cls, embeddings: Tensor, freeze: bool = True, padding_idx: int | None = None,
@@ -217,23 +249,4 @@ class Embedding(Module):
             padding_idx: row without a gradient; default: no such row.
             **options: other arguments of the class.
         """
-        if embeddings.ndim != 2:
-            raise ShapeError(
-                "Embedding.from_pretrained: Embeddings parameter is expected to be 2-dimensional",
-                expected="(rows, size)", got=str(tuple(embeddings.shape)), fix="embeddings.reshape(rows, -1)")
-        rows, size = embeddings.shape
-        layer = cls(rows, size, padding_idx=padding_idx, _weight=embeddings, **options)
-        layer.weight.requires_grad = not freeze
-        return layer
-
-    def forward(self, input: Tensor) -> Tensor:
-        return F.embedding(input, self.weight, self.padding_idx, self.max_norm, self.norm_type,
-                           self.scale_grad_by_freq, self.sparse)
-
-    def extra_repr(self) -> str:
-        s = f"{self.num_embeddings}, {self.embedding_dim}"
-        s += f", padding_idx={self.padding_idx}" if self.padding_idx is not None else ""
-        s += f", max_norm={self.max_norm}" if self.max_norm is not None else ""
-        s += f", norm_type={self.norm_type}" if self.norm_type != 2 else ""
-        s += f", scale_grad_by_freq={self.scale_grad_by_freq}" if self.scale_grad_by_freq else ""
-        return s + (", sparse=True" if self.sparse else "")
+        return cls._from_rows(embeddings, freeze, padding_idx=padding_idx, **options)

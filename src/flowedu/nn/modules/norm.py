@@ -63,7 +63,8 @@ class _Norm(_Affine):
         self.reset_running_stats()
         super().reset_parameters()
 
-    def _check(self, input: Tensor) -> None:
+    def _check_input_dim(self, input: Tensor) -> None:
+        """Raise ShapeError for another number of axes. Subclasses may override it, as in PyTorch."""
         if input.ndim not in self.ranks:
             ranks = " or ".join(f"{r}D" for r in self.ranks)
             raise ShapeError(f"{type(self).__name__}: expected {ranks} input (got {input.ndim}D input)",
@@ -93,7 +94,7 @@ class _BatchNorm(_Norm):
         super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias)
 
     def forward(self, input: Tensor) -> Tensor:
-        self._check(input)
+        self._check_input_dim(input)
         momentum = self.momentum
         own = self._buffers
         if self.training and self.track_running_stats:
@@ -229,19 +230,26 @@ class _InstanceNorm(_Norm):
         super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias)
 
     def forward(self, input: Tensor) -> Tensor:
-        self._check(input)
-        single = input.ndim == self.ranks[0]
-        channels = input.shape[0 if single else 1]
+        self._check_input_dim(input)
+        axis = input.ndim - self._get_no_batch_dim()
+        channels = input.shape[axis]
         if channels != self.num_features and self.affine:
-            raise ShapeError(f"{type(self).__name__}: expected input's size at dim={0 if single else 1} "
-                             f"to match num_features ({self.num_features}), but got: "
-                             f"{channels}.", expected=f"{self.num_features} channels",
-                             got=str(tuple(input.shape)),
+            raise ShapeError(f"{type(self).__name__}: expected input's size at dim={axis} to match "
+                             f"num_features ({self.num_features}), but got: {channels}.",
+                             expected=f"{self.num_features} channels", got=str(tuple(input.shape)),
                              fix="a layer made with num_features of the input's channels")
-        y = F.instance_norm(input.unsqueeze(0) if single else input, self.running_mean, self.running_var,
-                            self.weight,
-                            self.bias, self.training or not self.track_running_stats, self.momentum, self.eps)
-        return y.squeeze(0) if single else y
+        return (self._apply_instance_norm if axis else self._handle_no_batch_input)(input)
+
+    # Subclasses may override these methods, as in PyTorch.
+    def _get_no_batch_dim(self) -> int:
+        return self.ranks[0]
+
+    def _handle_no_batch_input(self, input: Tensor) -> Tensor:
+        return self._apply_instance_norm(input.unsqueeze(0)).squeeze(0)
+
+    def _apply_instance_norm(self, input: Tensor) -> Tensor:
+        return F.instance_norm(input, self.running_mean, self.running_var, self.weight, self.bias,
+                               self.training or not self.track_running_stats, self.momentum, self.eps)
 
 
 class InstanceNorm1d(_InstanceNorm):

@@ -40,13 +40,24 @@ Args:
 """
 
 
-def _make_pads(mode: str, names: tuple[str, ...], content: str) -> list[type]:
+class _CircularPad(_Pad):
+    """Base class of the layers that pad with elements of the opposite side."""
+
+    def _check_input_dim(self, input: Tensor) -> None:
+        """Accept all inputs, because F.pad checks the shape. Subclasses may override it, as in PyTorch."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        self._check_input_dim(input)
+        return super().forward(input)
+
+
+def _make_pads(mode: str, names: tuple[str, ...], content: str, base: type = _Pad) -> list[type]:
     """Return the padding layers of one mode for one, two, and three axes."""
     layers = []
     for name in names:
         axes = int(name[-2])
         doc = f"Padding of the {_AXES[axes]} with {content}.{_ARGS}"
-        layers.append(type(name, (_Pad,), {"axes": axes, "mode": mode, "__doc__": doc,
+        layers.append(type(name, (base,), {"axes": axes, "mode": mode, "__doc__": doc,
                                            "__module__": __name__}))
     return layers
 
@@ -57,19 +68,12 @@ ReflectionPad1d, ReflectionPad2d, ReflectionPad3d = _make_pads(
 ReplicationPad1d, ReplicationPad2d, ReplicationPad3d = _make_pads(
     "replicate", ("ReplicationPad1d", "ReplicationPad2d", "ReplicationPad3d"), "copies of the border")
 CircularPad1d, CircularPad2d, CircularPad3d = _make_pads(
-    "circular", ("CircularPad1d", "CircularPad2d", "CircularPad3d"), "the elements of the opposite side")
-ZeroPad1d, ZeroPad2d, ZeroPad3d = _make_pads("constant", ("ZeroPad1d", "ZeroPad2d", "ZeroPad3d"), "zeros")
+    "circular", ("CircularPad1d", "CircularPad2d", "CircularPad3d"), "the elements of the opposite side",
+    _CircularPad)
 
 
-class ConstantPad1d(_Pad):
-    """Padding of the last axis with a constant.
-
-    Args:
-        padding: number of elements added on both sides, an int or (before, after).
-        value: the constant.
-    """
-
-    axes = 1
+class _ConstantPad(_Pad):
+    """Base class of the layers that pad with a constant."""
 
     def __init__(self, padding, value: float = 0.0):
         super().__init__(padding)
@@ -82,7 +86,18 @@ class ConstantPad1d(_Pad):
         return f"padding={self.padding}, value={self.value}"
 
 
-class ConstantPad2d(ConstantPad1d):
+class ConstantPad1d(_ConstantPad):
+    """Padding of the last axis with a constant.
+
+    Args:
+        padding: number of elements added on both sides, an int or (before, after).
+        value: the constant.
+    """
+
+    axes = 1
+
+
+class ConstantPad2d(_ConstantPad):
     """Padding of the last two axes with a constant.
 
     Args:
@@ -93,7 +108,7 @@ class ConstantPad2d(ConstantPad1d):
     axes = 2
 
 
-class ConstantPad3d(ConstantPad1d):
+class ConstantPad3d(_ConstantPad):
     """Padding of the last three axes with a constant.
 
     Args:
@@ -102,3 +117,18 @@ class ConstantPad3d(ConstantPad1d):
     """
 
     axes = 3
+
+
+class _ZeroPad(_ConstantPad):
+    """Base class of the layers that pad with zeros."""
+
+    def __init__(self, padding):
+        super().__init__(padding)
+
+    extra_repr = _Pad.extra_repr
+
+
+ZeroPad1d, ZeroPad2d, ZeroPad3d = (
+    type(f"ZeroPad{base.axes}d", (_ZeroPad, base), {
+        "__doc__": f"Padding of the {_AXES[base.axes]} with zeros.{_ARGS}", "__module__": __name__})
+    for base in (ConstantPad1d, ConstantPad2d, ConstantPad3d))

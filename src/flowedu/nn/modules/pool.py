@@ -25,22 +25,8 @@ class _Pool(Module):
         self.padding = self._tuple(padding, "padding", 0)
 
 
-class MaxPool1d(_Pool):
-    """Maximum of each window over the last axis.
-
-    Args:
-        kernel_size: size of the windows, an int.
-        stride: distance between windows, an int; default: `kernel_size`.
-        padding: number of implicit -inf elements added on both sides, at most half of `kernel_size`.
-        dilation: distance between the elements of a window.
-        return_indices: also return the int64 positions of the maxima, for `MaxUnpool1d`.
-        ceil_mode: include a last window that is only partly inside the input.
-
-    Shape:
-        (N, C, L) or (C, L) to (N, C, L_out) or (C, L_out).
-    """
-
-    axes = 1
+class _MaxPool(_Pool):
+    """Base class of the max pooling layers."""
 
     def __init__(self, kernel_size, stride=None, padding=0, dilation=1, return_indices: bool = False,
                  ceil_mode: bool = False):
@@ -59,7 +45,25 @@ class MaxPool1d(_Pool):
         return s + (", ceil_mode=True" if self.ceil_mode else "")
 
 
-class MaxPool2d(MaxPool1d):
+class MaxPool1d(_MaxPool):
+    """Maximum of each window over the last axis.
+
+    Args:
+        kernel_size: size of the windows, an int.
+        stride: distance between windows, an int; default: `kernel_size`.
+        padding: number of implicit -inf elements added on both sides, at most half of `kernel_size`.
+        dilation: distance between the elements of a window.
+        return_indices: also return the int64 positions of the maxima, for `MaxUnpool1d`.
+        ceil_mode: include a last window that is only partly inside the input.
+
+    Shape:
+        (N, C, L) or (C, L) to (N, C, L_out) or (C, L_out).
+    """
+
+    axes = 1
+
+
+class MaxPool2d(_MaxPool):
     """Maximum of each window over the last two axes.
 
     Args:
@@ -77,7 +81,7 @@ class MaxPool2d(MaxPool1d):
     axes = 2
 
 
-class MaxPool3d(MaxPool1d):
+class MaxPool3d(_MaxPool):
     """Maximum of each window over the last three axes.
 
     Args:
@@ -95,7 +99,27 @@ class MaxPool3d(MaxPool1d):
     axes = 3
 
 
-class AvgPool1d(_Pool):
+class _AvgPool(_Pool):
+    """Base class of the average pooling layers."""
+
+    def __init__(self, kernel_size, stride=None, padding=0, ceil_mode: bool = False,
+                 count_include_pad: bool = True, divisor_override: int | None = None):
+        super().__init__()
+        self._set_windows(kernel_size, stride, padding)
+        self.ceil_mode, self.count_include_pad = ceil_mode, count_include_pad
+        self.divisor_override = divisor_override
+
+    def forward(self, input: Tensor) -> Tensor:
+        return _F("avg_pool", self)(input, self.kernel_size, self.stride, self.padding, self.ceil_mode,
+                                    self.count_include_pad, self.divisor_override)
+
+    def extra_repr(self) -> str:
+        s = (f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}, "
+             f"ceil_mode={self.ceil_mode}")
+        return s + ("" if self.count_include_pad else ", count_include_pad=False")
+
+
+class AvgPool1d(_AvgPool):
     """Mean of each window over the last axis.
 
     Args:
@@ -113,25 +137,10 @@ class AvgPool1d(_Pool):
 
     def __init__(self, kernel_size, stride=None, padding=0, ceil_mode: bool = False,
                  count_include_pad: bool = True):
-        super().__init__()
-        self._set(kernel_size, stride, padding, ceil_mode, count_include_pad, None)
-
-    def _set(self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override):
-        self._set_windows(kernel_size, stride, padding)
-        self.ceil_mode, self.count_include_pad, self.divisor_override = (ceil_mode, count_include_pad,
-                                                                         divisor_override)
-
-    def forward(self, input: Tensor) -> Tensor:
-        return _F("avg_pool", self)(input, self.kernel_size, self.stride, self.padding, self.ceil_mode,
-                                    self.count_include_pad, self.divisor_override)
-
-    def extra_repr(self) -> str:
-        s = (f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}, "
-             f"ceil_mode={self.ceil_mode}")
-        return s + ("" if self.count_include_pad else ", count_include_pad=False")
+        super().__init__(kernel_size, stride, padding, ceil_mode, count_include_pad)
 
 
-class AvgPool2d(AvgPool1d):
+class AvgPool2d(_AvgPool):
     """Mean of each window over the last two axes.
 
     Args:
@@ -148,13 +157,8 @@ class AvgPool2d(AvgPool1d):
 
     axes = 2
 
-    def __init__(self, kernel_size, stride=None, padding=0, ceil_mode: bool = False,
-                 count_include_pad: bool = True, divisor_override: int | None = None):
-        Module.__init__(self)
-        self._set(kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
 
-
-class AvgPool3d(AvgPool2d):
+class AvgPool3d(_AvgPool):
     """Mean of each window over the last three axes.
 
     Args:
@@ -181,7 +185,14 @@ class _Adaptive(_Pool):
         return f"output_size={self.output_size}"
 
 
-class AdaptiveAvgPool1d(_Adaptive):
+class _AdaptiveAvgPool(_Adaptive):
+    """Base class of the adaptive average pooling layers."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return _F("adaptive_avg_pool", self)(input, self.output_size)
+
+
+class AdaptiveAvgPool1d(_AdaptiveAvgPool):
     """Means of `output_size` windows that cover the last axis.
 
     Args:
@@ -193,11 +204,8 @@ class AdaptiveAvgPool1d(_Adaptive):
 
     axes = 1
 
-    def forward(self, input: Tensor) -> Tensor:
-        return _F("adaptive_avg_pool", self)(input, self.output_size)
 
-
-class AdaptiveAvgPool2d(AdaptiveAvgPool1d):
+class AdaptiveAvgPool2d(_AdaptiveAvgPool):
     """Means of windows that cover the last two axes.
 
     Args:
@@ -210,7 +218,7 @@ class AdaptiveAvgPool2d(AdaptiveAvgPool1d):
     axes = 2
 
 
-class AdaptiveAvgPool3d(AdaptiveAvgPool1d):
+class AdaptiveAvgPool3d(_AdaptiveAvgPool):
     """Means of windows that cover the last three axes.
 
     Args:
@@ -223,7 +231,18 @@ class AdaptiveAvgPool3d(AdaptiveAvgPool1d):
     axes = 3
 
 
-class AdaptiveMaxPool1d(_Adaptive):
+class _AdaptiveMaxPool(_Adaptive):
+    """Base class of the adaptive max pooling layers."""
+
+    def __init__(self, output_size, return_indices: bool = False):
+        super().__init__(output_size)
+        self.return_indices = return_indices
+
+    def forward(self, input: Tensor):
+        return _F("adaptive_max_pool", self)(input, self.output_size, self.return_indices)
+
+
+class AdaptiveMaxPool1d(_AdaptiveMaxPool):
     """Maxima of `output_size` windows that cover the last axis.
 
     Args:
@@ -236,15 +255,8 @@ class AdaptiveMaxPool1d(_Adaptive):
 
     axes = 1
 
-    def __init__(self, output_size, return_indices: bool = False):
-        super().__init__(output_size)
-        self.return_indices = return_indices
 
-    def forward(self, input: Tensor):
-        return _F("adaptive_max_pool", self)(input, self.output_size, self.return_indices)
-
-
-class AdaptiveMaxPool2d(AdaptiveMaxPool1d):
+class AdaptiveMaxPool2d(_AdaptiveMaxPool):
     """Maxima of windows that cover the last two axes.
 
     Args:
@@ -258,7 +270,7 @@ class AdaptiveMaxPool2d(AdaptiveMaxPool1d):
     axes = 2
 
 
-class AdaptiveMaxPool3d(AdaptiveMaxPool1d):
+class AdaptiveMaxPool3d(_AdaptiveMaxPool):
     """Maxima of windows that cover the last three axes.
 
     Args:
@@ -272,7 +284,22 @@ class AdaptiveMaxPool3d(AdaptiveMaxPool1d):
     axes = 3
 
 
-class MaxUnpool1d(_Pool):
+class _MaxUnpool(_Pool):
+    """Base class of the layers that invert max pooling."""
+
+    def __init__(self, kernel_size, stride=None, padding=0):
+        super().__init__()
+        self._set_windows(kernel_size, stride, padding)
+
+    def forward(self, input: Tensor, indices: Tensor, output_size=None) -> Tensor:
+        return _F("max_unpool", self)(input, indices, self.kernel_size, self.stride, self.padding,
+                                      output_size)
+
+    def extra_repr(self) -> str:
+        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
+
+
+class MaxUnpool1d(_MaxUnpool):
     """Partial inverse of MaxPool1d: maxima at their old positions, zeros elsewhere.
 
     Its inputs are the two results of `MaxPool1d(..., return_indices=True)`.
@@ -289,19 +316,8 @@ class MaxUnpool1d(_Pool):
 
     axes = 1
 
-    def __init__(self, kernel_size, stride=None, padding=0):
-        super().__init__()
-        self._set_windows(kernel_size, stride, padding)
 
-    def forward(self, input: Tensor, indices: Tensor, output_size=None) -> Tensor:
-        return _F("max_unpool", self)(input, indices, self.kernel_size, self.stride, self.padding,
-                                      output_size)
-
-    def extra_repr(self) -> str:
-        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
-
-
-class MaxUnpool2d(MaxUnpool1d):
+class MaxUnpool2d(_MaxUnpool):
     """Partial inverse of MaxPool2d: maxima at their old positions, zeros elsewhere.
 
     Args:
@@ -317,7 +333,7 @@ class MaxUnpool2d(MaxUnpool1d):
     axes = 2
 
 
-class MaxUnpool3d(MaxUnpool1d):
+class MaxUnpool3d(_MaxUnpool):
     """Partial inverse of MaxPool3d: maxima at their old positions, zeros elsewhere.
 
     Args:

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 from flowedu.core.layers.module import Module
 from flowedu.core.ops.concat import concat
@@ -29,6 +30,7 @@ class _Recurrent(Module):
     """Base class of RNN, LSTM, and GRU. `mode` is the name in functional.rnn."""
 
     mode = "LSTM"
+    _uncalled = ("_init_flat_weights", "_update_flat_weights", "_weights_have_changed")
 
     def _build(self, input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional,
                proj_size, device, dtype) -> None:
@@ -63,6 +65,7 @@ class _Recurrent(Module):
                 shapes |= {"weight_hr": (proj_size, hidden_size)} if proj_size else {}
                 for what, shape in shapes.items():
                     setattr(self, what + end, new_parameter(*shape, **place))
+        self.flatten_parameters()
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -70,10 +73,6 @@ class _Recurrent(Module):
         bound = 1.0 / math.sqrt(self.hidden_size)
         for p in self.parameters():
             init.uniform_(p, -bound, bound)
-
-    def forward(self, input: Tensor, hx: Tensor | None = None):
-        out, (h,) = self._run(input, hx)
-        return out, h
 
     def flatten_parameters(self) -> None:
         """Do nothing: parameters need not be contiguous in memory."""
@@ -84,55 +83,114 @@ class _Recurrent(Module):
         return tuple(own.get(what + end) for what in ("weight_ih", "weight_hh", "bias_ih", "bias_hh",
                                                       "weight_hr"))
 
-    def _check(self, x: Tensor) -> None:
-        name = type(self).__name__
-        if x.ndim not in (2, 3):
-            raise ShapeError(f"{name}: Expected input to be 2D or 3D, got {x.ndim}D instead",
-                             expected="(L, N, input_size), "
-                             "(N, L, input_size) with batch_first, or (L, input_size)",
-                             got=str(tuple(x.shape)), fix="x.unsqueeze(1) makes a batch of one")
-        if x.shape[-1] != self.input_size:
+    # Subclasses may override the checks and permute_hidden, as in PyTorch.
+    def check_input(self, input: Tensor, batch_sizes: Tensor | None) -> None:
+        """Raise ShapeError if the input does not have `input_size` features, or another number of axes."""
+        axes = 3 if batch_sizes is None else 2
+        if input.ndim != axes:
+            raise ShapeError(f"input must have {axes} dimensions, got {input.ndim}", expected=f"{axes} axes",
+                             got=f"{type(self).__name__} of input {tuple(input.shape)}",
+                             fix="pass (L, N, input_size) or a PackedSequence")
+        if input.shape[-1] != self.input_size:
             raise ShapeError(f"input.size(-1) must be equal to input_size. Expected {self.input_size}, got "
-                             f"{x.shape[-1]}",
+                             f"{input.shape[-1]}",
                              expected=f"a last axis of {self.input_size}",
-                             got=f"{name} of input {tuple(x.shape)}",
+                             got=f"{type(self).__name__} of input {tuple(input.shape)}",
                              fix="a module made with this input_size; batch_first=True for (N, L, features)")
 
-    def _start(self, x, given, sizes: tuple[int, ...], single: bool) -> list:
-        """Return the states before the first step, each (layers * directions, N, size)."""
-        count = self.num_layers * (2 if self.bidirectional else 1)
-        if given is None:
-            with use_device_of(x):
-                return [constant(shape=(count, x.shape[1], n), value=0.0, dtype=x.dtype) for n in sizes]
-        states = []
-        for state, n in zip(given if isinstance(given, (tuple, list)) else (given,), sizes):
-            state = state.unsqueeze(1) if single else state
-            if tuple(state.shape) != (count, x.shape[1], n):
-                raise ShapeError(f"{type(self).__name__}: Expected hidden size {(count, x.shape[1], n)}, got "
-                                 f"{list(state.shape)}", expected=str((count, x.shape[1], n)),
-                                 got=str(tuple(state.shape)),
-                                 fix="leave the state out: zeros are the default")
-            states.append(state)
-        return states
+    def _expected_size(self, input: Tensor, batch_sizes: Tensor | None, size: int) -> tuple[int, int, int]:
+        if batch_sizes is None:
+            samples = input.shape[0 if self.batch_first else 1]
+        else:
+            samples = int(batch_sizes[0])
+        return self.num_layers * (2 if self.bidirectional else 1), samples, size
 
-    def _run(self, x: Tensor, given):
-        """Return (outputs, last states)."""
-        from flowedu.nn.utils.rnn import PackedSequence
-        lengths = order = None
-        if isinstance(x, PackedSequence):
-            packed, (x, lengths) = x, x.unpack()
-            order = packed.sorted_indices
-            if given is not None and order is not None:
-                given = tuple(s.index_select(1, order) for s in (given if isinstance(given, tuple)
-                                                                 else (given,)))
-        self._check(x)
-        single, ways = x.ndim == 2, 2 if self.bidirectional else 1
-        if single:
-            x = x.unsqueeze(1)
-        elif self.batch_first and lengths is None:
-            x = x.transpose(0, 1)
+    def get_expected_hidden_size(self, input: Tensor, batch_sizes: Tensor | None) -> tuple[int, int, int]:
+        """Return the shape of the state h."""
+        return self._expected_size(input, batch_sizes, self.proj_size or self.hidden_size)
+
+    def get_expected_cell_size(self, input: Tensor, batch_sizes: Tensor | None) -> tuple[int, int, int]:
+        """Return the shape of the state c of an LSTM."""
+        return self._expected_size(input, batch_sizes, self.hidden_size)
+
+    def check_hidden_size(self, hx: Tensor, expected_hidden_size: tuple[int, int, int],
+                          msg: str = "Expected hidden size {}, got {}") -> None:
+        """Raise ShapeError if a state has another shape."""
+        if tuple(hx.shape) != tuple(expected_hidden_size):
+            raise ShapeError(f"{type(self).__name__}: "
+                             + msg.format(tuple(expected_hidden_size), list(hx.shape)),
+                             expected=str(expected_hidden_size), got=str(tuple(hx.shape)),
+                             fix="leave the state out: zeros are the default")
+
+    def check_forward_args(self, input: Tensor, hidden, batch_sizes: Tensor | None) -> None:
+        """Check the input and the state, or the pair of states of an LSTM."""
+        self.check_input(input, batch_sizes)
+        sizes = [self.get_expected_hidden_size(input, batch_sizes)]
+        if self.mode == "LSTM":
+            sizes.append(self.get_expected_cell_size(input, batch_sizes))
+            for i, size in enumerate(sizes):
+                self.check_hidden_size(hidden[i], size, f"Expected hidden[{i}] size {{}}, got {{}}")
+        else:
+            self.check_hidden_size(hidden, sizes[0])
+
+    def permute_hidden(self, hx, permutation: Tensor | None):
+        """Return the state, or the pair of states, with the samples in this order."""
+        if permutation is None:
+            return hx
+        if self.mode == "LSTM":
+            return tuple(state.index_select(1, permutation) for state in hx)
+        return hx.index_select(1, permutation)
+
+    def _make_zeros(self, input: Tensor, samples: int):
+        """Return the state before the first step, or the pair of states of an LSTM."""
+        count = self.num_layers * (2 if self.bidirectional else 1)
         sizes = (self.proj_size or self.hidden_size, self.hidden_size)[:2 if self.mode == "LSTM" else 1]
-        states, last = self._start(x, given, sizes, single), []
+        with use_device_of(input):
+            zeros = tuple(constant(shape=(count, samples, n), value=0.0, dtype=input.dtype) for n in sizes)
+        return zeros if self.mode == "LSTM" else zeros[0]
+
+    def forward(self, input: Tensor, hx=None):
+        from flowedu.nn.utils.rnn import PackedSequence
+        if isinstance(input, PackedSequence):
+            return self._run_packed(input, hx)
+        if input.ndim not in (2, 3):
+            raise ShapeError(f"{type(self).__name__}: Expected input to be 2D or 3D, got {input.ndim}D "
+                             f"instead", expected="(L, N, input_size), "
+                             "(N, L, input_size) with batch_first, or (L, input_size)",
+                             got=str(tuple(input.shape)), fix="x.unsqueeze(1) makes a batch of one")
+        axis, single = 0 if self.batch_first else 1, input.ndim == 2
+        if single:
+            input = input.unsqueeze(axis)
+            hx = None if hx is None else self._map_states(hx, lambda state: state.unsqueeze(1))
+        if hx is None:
+            hx = self._make_zeros(input, input.shape[axis])
+        else:
+            hx = self.permute_hidden(hx, None)
+        self.check_forward_args(input, hx, None)
+        out, hidden = self._run(input.transpose(0, 1) if self.batch_first else input, hx, None)
+        out = out.transpose(0, 1) if self.batch_first else out
+        if single:
+            out = out.squeeze(axis)
+            hidden = self._map_states(hidden, lambda state: state.squeeze(1))
+        return out, self.permute_hidden(hidden, None)
+
+    def _run_packed(self, packed, hx):
+        x, lengths = packed.unpack()
+        if hx is None:
+            hx = self._make_zeros(x, x.shape[1])
+        else:
+            hx = self.permute_hidden(hx, packed.sorted_indices)
+        self.check_forward_args(packed.data, hx, packed.batch_sizes)
+        out, hidden = self._run(x, hx, lengths)
+        return packed.repack(out), self.permute_hidden(hidden, packed.unsorted_indices)
+
+    def _map_states(self, hx, f: Callable):
+        return tuple(map(f, hx)) if self.mode == "LSTM" else f(hx)
+
+    def _run(self, x: Tensor, hx, lengths):
+        """Return (outputs, last states) of (L, N, input_size)."""
+        states, last = hx if self.mode == "LSTM" else (hx,), []
+        ways = 2 if self.bidirectional else 1
         for k in range(self.num_layers):
             outputs = []
             for way in range(ways):
@@ -143,14 +201,8 @@ class _Recurrent(Module):
             x = outputs[0] if ways == 1 else concat(*outputs, axis=2)
             if self.dropout and k < self.num_layers - 1:
                 x = F.dropout(x, self.dropout, self.training)
-        ends = tuple(concat(*[e[i].unsqueeze(0) for e in last], axis=0) for i in range(len(sizes)))
-        if lengths is not None:
-            if packed.unsorted_indices is not None:
-                ends = tuple(e.index_select(1, packed.unsorted_indices) for e in ends)
-            return packed.repack(x), ends
-        if single:
-            return x.squeeze(1), tuple(e.squeeze(1) for e in ends)
-        return (x.transpose(0, 1) if self.batch_first else x), ends
+        ends = tuple(concat(*[e[i].unsqueeze(0) for e in last], axis=0) for i in range(len(states)))
+        return x, ends if self.mode == "LSTM" else ends[0]
 
     def extra_repr(self) -> str:
         s = f"{self.input_size}, {self.hidden_size}"
@@ -233,10 +285,6 @@ class LSTM(_Recurrent):
         super().__init__()
         self._build(input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional,
                     proj_size, device, dtype)
-
-    # The state of an LSTM is a pair; that of the other layers is one tensor.
-    def forward(self, input: Tensor, hx: tuple[Tensor, Tensor] | None = None):  # type: ignore[override]
-        return self._run(input, hx)
 
 
 class GRU(_Recurrent):

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from flowedu.errors import ArgumentError, CallError, UnsupportedError
+from flowedu.errors.ignored import refuse_ignored
 from flowedu.errors.once import say_once
 from flowedu.optim.base import Optimizer
 
@@ -24,7 +25,12 @@ class LRScheduler:
         verbose: print every rate.
     """
 
+    _uncalled: tuple[str, ...] = ()           # methods that only PyTorch calls
     _followed: int | None = None              # the optimizer's number of steps at the last step by a graph
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        refuse_ignored(cls, "override get_lr")
 
     def __init__(self, optimizer: Optimizer, last_step: int = -1, verbose: bool = False):
         if not isinstance(optimizer, Optimizer):

@@ -108,6 +108,8 @@ class OneCycleLR(_Cycle):
         ArgumentError (a ValueError): a step beyond total_steps.
     """
 
+    _uncalled = ("_anneal_func", "_annealing_cos", "_annealing_linear")
+
     def __init__(self, optimizer: Optimizer, max_lr: Numbers, total_steps: int | None = None,
                  epochs: int | None = None,
                  steps_per_epoch: int | None = None, pct_start: float = 0.3, anneal_strategy: str = "cos",
@@ -187,6 +189,9 @@ class CyclicLR(_Cycle):
         last_epoch: index of the last step made, to resume a schedule; default: -1, start at step 0.
         verbose: print every rate.
     """
+
+    _uncalled = ("_exp_range_scale_fn", "_init_scale_fn", "_triangular2_scale_fn",
+                 "_triangular_scale_fn", "scale_fn")
 
     def __init__(self, optimizer: Optimizer, base_lr: Numbers, max_lr: Numbers, step_size_up: int = 2000,
                  step_size_down: int | None = None, mode: str = "triangular", gamma: float = 1.0,

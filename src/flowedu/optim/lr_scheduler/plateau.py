@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from flowedu.errors import ArgumentError, CallError
+from flowedu.errors.ignored import refuse_ignored
 from flowedu.optim.base import Optimizer
 from flowedu.optim.checks import number
 
@@ -27,6 +28,12 @@ class ReduceLROnPlateau:
         eps: smallest reduction of a rate; smaller ones are skipped.
         verbose: print reductions.
     """
+
+    _uncalled = ("_init_is_better", "_reset")
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        refuse_ignored(cls, "override is_better")
 
     def __init__(self, optimizer: Optimizer, mode: str = "min", factor: float = 0.1, patience: int = 10,
                  threshold: float = 1e-4, threshold_mode: str = "rel", cooldown: int = 0,
@@ -65,11 +72,15 @@ class ReduceLROnPlateau:
             return sign * value > sign * best
         return sign * value > sign * (best + sign * margin)
 
+    def _is_better(self, a: float, best: float) -> bool:
+        """Call is_better. PyTorch calls this name, and older versions is_better; both may be overridden."""
+        return self.is_better(a, best)
+
     def step(self, metrics: Any) -> None:
         """Compare the metric, a number or a tensor of one element, and reduce the rates if necessary."""
         value = float(metrics)
         self.last_step += 1
-        if self.is_better(value, self.best):
+        if self._is_better(value, self.best):
             self.best, self.num_bad_steps = value, 0
         else:
             self.num_bad_steps += 1
@@ -77,18 +88,18 @@ class ReduceLROnPlateau:
             self.cooldown_counter -= 1
             self.num_bad_steps = 0
         if self.num_bad_steps > self.patience:
-            self._reduce()
+            self._reduce_lr(self.last_step)
             self.cooldown_counter, self.num_bad_steps = self.cooldown, 0
         self._last_lr = [group["lr"] for group in self.optimizer.param_groups]
 
-    def _reduce(self) -> None:
+    def _reduce_lr(self, epoch: int) -> None:
         for i, group in enumerate(self.optimizer.param_groups):
             old = float(group["lr"])
             new = max(old * self.factor, self.min_lrs[i])
             if old - new > self.eps:
                 group["lr"] = new
                 if self.verbose:
-                    print(f"Step {self.last_step}: reducing learning rate of group {i} to {new:.4e}.")
+                    print(f"Step {epoch}: reducing learning rate of group {i} to {new:.4e}.")
 
     @property
     def in_cooldown(self) -> bool:
