@@ -160,6 +160,7 @@ def test_a_cheat_earns_no_points(bench, tmp_path, name):
     assert said.state != "right" and said.stars == 0, said
     assert words in " ".join([said.state, *said.lines, said.output]), said
     assert len(said.lines) <= 11 and not Path("/tmp/flowedu-was-here").exists()
+    assert "GB" in name or not re.search("GiB|after 4 seconds", "".join(said.lines)) or "loop" in name, said
 
 
 def test_right_answers_pass_after_all_cheats(bench, tmp_path):

@@ -32,8 +32,8 @@ from flowedu_course.handout import untouched
 from flowedu_course.judge import judged
 from flowedu_course.laws import Verdict
 from flowedu_course.teach.cell import closed_package, module_codes
+from flowedu_course.teach.codec import Broken, Ended
 from flowedu_course.teach.isolation import limit_memory, packages, sites
-from flowedu_course.teach.protocol import Broken
 from flowedu_course.teach.proxy import Far
 from flowedu_course.teach.together import believed, judge_together
 
@@ -180,7 +180,7 @@ class Bench:
             output = _read(out)
             if verdict is None:
                 late = self.late or code == -signal.SIGXCPU
-                stack = _read(where).rpartition("Stack (")[2]
+                stack = _read(where).rpartition("Stack (")[2] if late else ""
                 self.stalled = self.stalled and str(file) not in stack       # else the answer waits
                 if self.stalled:
                     print("the answer's process:", stack, file=sys.stderr)
@@ -272,6 +272,8 @@ class Bench:
 
     def _find_reason(self, code: int | None, where: str, file: Path, output: str) -> list[str]:
         """Return the runner's lines about a missing verdict."""
+        if code == -signal.SIGKILL and "MemoryError" not in output:      # _end killed it
+            return ["  the answer's process no longer replies: it closed its files, or it was killed"]
         return limits.reason(code, where, file, output, self.seconds, self.memory)
 
 
@@ -286,20 +288,21 @@ def _judge(hole, file: Path, seed: int, cases: int, link: socket.socket, other: 
     limit_memory(8 << 30)
     if len(hello := link.recv(4, socket.MSG_WAITALL)) < 4:
         return None
-    if together:
-        try:
-            return judge_together(hole, file.read_text(encoding="utf-8"), link, seed)
-        except (Broken, KeyError):
-            return None
     # The library's answer is still in memory, where it could be found.
-    if struct.unpack("<I", hello)[0]:
+    if not together and struct.unpack("<I", hello)[0]:
         return None
     far = Far(link, file)
     try:
+        if together:
+            return judge_together(hole, file.read_text(encoding="utf-8"), link, seed)
         verdict = judged(hole, file, seed, cases, far.load)
-    except Broken:
+        if far.gone:
+            raise far.gone
+    except Ended:
         return None
-    return None if far.gone else verdict
+    except Broken as error:
+        return Verdict("wrong", lines=[f"  the result cannot be read: {error}"[:98]])
+    return verdict
 
 
 def _clock(pid: int) -> int:

@@ -22,6 +22,10 @@ class Broken(Exception):
     """The other side has ended or sent an invalid message."""
 
 
+class Ended(Broken):
+    """The other side has ended."""
+
+
 class Link:
     """A socket used as a file, because the sandbox refuses socket calls."""
 

@@ -24,6 +24,7 @@ from flowedu.core.values import dtype as dt
 from flowedu_course.teach.codec import (
     PLAIN,
     Broken,
+    Ended,
     decode,
     encode,
     make_view,
@@ -43,7 +44,10 @@ def send(to: socket.socket, message: dict) -> None:
     data = json.dumps(message).encode()
     if len(data) > MOST:
         raise Broken(f"a message of {len(data) >> 20} MB")
-    to.sendall(struct.pack("<I", len(data)) + data)
+    try:
+        to.sendall(struct.pack("<I", len(data)) + data)
+    except OSError as error:
+        raise Ended(str(error)) from None
 
 
 def receive(of: socket.socket) -> dict:
@@ -66,9 +70,9 @@ def _exactly(of: socket.socket, n: int) -> bytes:
         try:
             part = of.recv(min(n - len(data), 1 << 20))
         except OSError as error:
-            raise Broken(str(error)) from None
+            raise Ended(str(error)) from None
         if not part:
-            raise Broken("the other process has ended")
+            raise Ended("the other process has ended")
         data += part
     return bytes(data)
 

@@ -23,7 +23,7 @@ class Far:
 
     def __init__(self, link: socket.socket, file: Path):
         self.link, self.file, self.depth = link, file, 0
-        self.gone = ""                             # reason why the process has ended, set on this side
+        self.gone: Broken | None = None            # the reason why no more calls are sent
         self.side = Side(True, self.ask)
 
     def load(self, file: Path, module) -> dict[str, Any]:
@@ -31,7 +31,7 @@ class Far:
         try:
             said = receive(self.link)
         except Broken as error:
-            self.gone = str(error)
+            self.gone = error
             raise
         if "raise" in said:
             self._raise(said["raise"])
@@ -73,7 +73,7 @@ class Far:
         """Send a message, answer the other side's requests, and return the result."""
         self.depth += 1
         if self.gone:
-            raise Broken(self.gone)
+            raise self.gone
         try:
             send(self.link, message)
             while True:
@@ -84,7 +84,7 @@ class Far:
                     self._raise(said["raise"])
                 send(self.link, self._answered(said))
         except Broken as error:
-            self.gone = str(error)
+            self.gone = error
             raise
         finally:
             self.depth -= 1

@@ -20,7 +20,7 @@ def judge_together(hole, text: str, link: socket.socket, seed: int = 0) -> Verdi
     reply must repeat, so that a reply written in advance is rejected. README.md in this folder describes the
     limits of this method.
 
-    Raises Broken or KeyError if the process has ended or its reply is not a verdict.
+    Raises Broken if the process has ended or its reply is not a verdict.
     """
     plants = random.SystemRandom().sample(wrong.answers(hole), 2)
     if not _finds(hole, plants[0], link):
@@ -42,9 +42,9 @@ def _ask_for_verdict(hole, text: str, link: socket.socket, seed: int) -> Verdict
     number = secrets.token_hex(16)
     send(link, {"text": text, "number": number, "seed": seed})
     reply = receive(link)
-    if reply["number"] != number:
+    if reply.get("number") != number:
         raise Broken("a reply to another request")
-    return believed(reply["verdict"], hole)
+    return believed(reply.get("verdict"), hole)
 
 
 def believed(said: Any, hole, together: bool = True) -> Verdict:
