@@ -32,7 +32,7 @@ def _grade_class(tmp_path: Path, chapters: str) -> tuple[dict[str, dict], list]:
     by_name = {r["name"]: r for r in rows}
     assert [*by_name] == [*STUDENTS]
     for name, row in by_name.items():
-        points = {h.id: row[h.short] for h in holes if row[h.short]}
+        points = {h.id: row[h.short] for h in holes if row[h.short] not in (0, "unjudged")}
         expected = round(shares[name] * row["of"], 2) if "unjudged" not in row.values() else row["score"]
         assert row["score"] == expected and (shares[name] or not points), (name, points)
     return by_name, holes

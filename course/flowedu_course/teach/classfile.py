@@ -19,7 +19,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from flowedu.errors import ArgumentError, FlowError
+from flowedu.errors import ArgumentError
+from flowedu_course.teach.commands import report_errors
 from flowedu_course.teach.gradebook import write_rows
 from flowedu_course.teach.report import Mark
 from flowedu_course.teach.submission import select_holes
@@ -144,6 +145,7 @@ def read_roster(file: Path) -> dict[str, dict[str, str]]:
     return {row["folder"]: row for row in _rows(file, ("folder",))}
 
 
+@report_errors
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser("python -m flowedu_course.teach.classfile",
                                      description=__doc__.splitlines()[0])
@@ -151,15 +153,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--by", choices=("points", "time"), default="points")
     parser.add_argument("--out", type=Path, default=Path("weights.csv"))
     options = parser.parse_args(arguments)
-    try:
-        holes = select_holes(options.chapter)
-        if options.out.exists():
-            raise ArgumentError(f"{options.out} exists", expected="a new file", got=str(options.out),
-                                fix="OUT=another.csv")
-        write_weights(options.out, holes, by_time(holes) if options.by == "time" else {})
-    except FlowError as error:
-        print(error, file=sys.stderr)
-        return 2
+    holes = select_holes(options.chapter)
+    if options.out.exists():
+        raise ArgumentError(f"{options.out} exists", expected="a new file", got=str(options.out),
+                            fix="OUT=another.csv")
+    write_weights(options.out, holes, by_time(holes) if options.by == "time" else {})
     print(f"{len(holes)} exercises: {options.out}; edit it, then `make grade-all WEIGHTS={options.out}`")
     return 0
 

@@ -24,12 +24,13 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from flowedu.errors import ArgumentError, FlowError
+from flowedu.errors import ArgumentError
 from flowedu_course import course, kernels
 from flowedu_course.runner import Runner
 from flowedu_course.teach import classfile, gradebook, report, similar, submission
 from flowedu_course.teach.bench import Bench, closed_package
 from flowedu_course.teach.classfile import ClassFile
+from flowedu_course.teach.commands import report_errors
 from flowedu_course.teach.submission import select_holes
 
 # Seconds without a message after which a worker counts as dead.
@@ -186,6 +187,7 @@ def _progress(rows: dict, stood: int, count: int, begun: float, name: str, say) 
 
 
 # ---- commands
+@report_errors
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser("python -m flowedu_course.teach.grade",
                                      description=__doc__.splitlines()[0])
@@ -202,13 +204,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--tree", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
-    try:
-        return _run(options)
-    except FlowError as error:
-        print(error, file=sys.stderr)
-    except OSError as error:
-        print(f"{error.strerror}: {error.filename}", file=sys.stderr)
-    return 2
+    return _run(options)
 
 
 def _set_up(holes: Sequence) -> None:

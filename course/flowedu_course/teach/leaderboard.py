@@ -17,8 +17,9 @@ from html import escape
 from pathlib import Path
 from typing import NamedTuple
 
-from flowedu.errors import ArgumentError, FlowError
+from flowedu.errors import ArgumentError
 from flowedu_course import course, rules
+from flowedu_course.teach.commands import report_errors
 from flowedu_course.teach.report import STYLE, _clean, put
 
 NAME = 40                                          # letters shown of a name
@@ -156,22 +157,16 @@ def page(some: Sequence[Table]) -> str:
             f"</head>\n<body><h1>Leaderboard</h1>\n{parts}\n</body></html>\n")
 
 
+@report_errors
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser("python -m flowedu_course.teach.leaderboard",
                                      description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path, nargs="?", default=Path("build/grade"),
                         help="the folder that `make grade-all` wrote")
     options = parser.parse_args(arguments)
-    try:
-        some = tables(options.folder)
-        put(options.folder / "leaderboard.txt", text(some))
-        put(options.folder / "leaderboard.html", page(some))
-    except FlowError as error:
-        print(error, file=sys.stderr)
-        return 2
-    except OSError as error:
-        print(f"{error.strerror}: {error.filename}", file=sys.stderr)
-        return 2
+    some = tables(options.folder)
+    put(options.folder / "leaderboard.txt", text(some))
+    put(options.folder / "leaderboard.html", page(some))
     print(text(some), end="")
     print(f"{options.folder}/leaderboard.txt, leaderboard.html")
     return 0

@@ -26,9 +26,9 @@ from flowedu.core.sbp.sbp import Layout
 from flowedu.core.values.place import bounds
 from flowedu.core.values.spec import Spec, broadcast, row_major
 from flowedu.distributed.pipeline import _turns
-from flowedu.errors import FlowError
 from flowedu.utils.data.buckets import padding
 from flowedu_course.laws.schedules import clocked
+from flowedu_course.teach.commands import report_errors
 from flowedu_course.teach.report import put
 from flowedu_course.teach.submission import select_holes
 
@@ -225,6 +225,7 @@ def pages(seed: int, questions: Sequence[Question]) -> tuple[str, str]:
     return asked, head + "\n".join(rows) + "\n"
 
 
+@report_errors
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser("python -m flowedu_course.teach.questions",
                                      description=__doc__.splitlines()[0])
@@ -232,18 +233,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("chapter", nargs="?", default="all", help='"4", "1-4", "fast" or "all"')
     parser.add_argument("--out", type=Path, default=Path("build/questions"))
     options = parser.parse_args(arguments)
-    try:
-        chapters = sorted({h.chapter for h in select_holes(options.chapter)})
-        questions = make_questions(options.seed, chapters)
-        options.out.mkdir(parents=True, exist_ok=True)
-        for name, text in zip(("questions.md", "answers.md"), pages(options.seed, questions)):
-            put(options.out / name, text)
-    except FlowError as error:
-        print(error, file=sys.stderr)
-        return 2
-    except OSError as error:
-        print(f"{error.strerror}: {error.filename}", file=sys.stderr)
-        return 2
+    chapters = sorted({h.chapter for h in select_holes(options.chapter)})
+    questions = make_questions(options.seed, chapters)
+    options.out.mkdir(parents=True, exist_ok=True)
+    for name, text in zip(("questions.md", "answers.md"), pages(options.seed, questions)):
+        put(options.out / name, text)
     print(f"{len(questions)} questions: {options.out}/questions.md, answers.md")
     return 0
 

@@ -20,9 +20,10 @@ from itertools import combinations
 from pathlib import Path
 from typing import NamedTuple
 
-from flowedu.errors import ArgumentError, FlowError
+from flowedu.errors import ArgumentError
 from flowedu_course.handout import NOTES, stub
 from flowedu_course.teach import stubs, submission
+from flowedu_course.teach.commands import report_errors
 from flowedu_course.teach.gradebook import write_rows
 
 WIDE = 5                                           # tokens in a sequence
@@ -137,6 +138,7 @@ def write(file: Path, found: Iterable[Pair]) -> None:
                [{**p._asdict(), "alike": f"{p.alike:.2f}"} for p in found])
 
 
+@report_errors
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser("python -m flowedu_course.teach.similar",
                                      description=__doc__.splitlines()[0])
@@ -145,22 +147,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--alike", type=float, default=0.9, help="the least share in common, 0 to 1")
     parser.add_argument("--out", type=Path, default=Path("build/grade/similar.csv"))
     options = parser.parse_args(arguments)
-    try:
-        if not 0 < options.alike <= 1:
-            raise ArgumentError("ALIKE is out of range", expected="more than 0, and at most 1",
-                                got=str(options.alike), fix="ALIKE=0.9")
-        if not options.folder.is_dir():
-            raise ArgumentError(f"there is no folder {options.folder}", got=os.fspath(options.folder),
-                                fix="DIR=submissions")
-        found = pairs(options.folder, submission.select_holes(options.chapter), options.alike)
-        options.out.parent.mkdir(parents=True, exist_ok=True)
-        write(options.out, found)
-    except FlowError as error:
-        print(error, file=sys.stderr)
-        return 2
-    except OSError as error:
-        print(f"{error.strerror}: {error.filename}", file=sys.stderr)
-        return 2
+    if not 0 < options.alike <= 1:
+        raise ArgumentError("ALIKE is out of range", expected="more than 0, and at most 1",
+                            got=str(options.alike), fix="ALIKE=0.9")
+    if not options.folder.is_dir():
+        raise ArgumentError(f"there is no folder {options.folder}", got=os.fspath(options.folder),
+                            fix="DIR=submissions")
+    found = pairs(options.folder, submission.select_holes(options.chapter), options.alike)
+    options.out.parent.mkdir(parents=True, exist_ok=True)
+    write(options.out, found)
     for p in found:
         print(f"{p.exercise:5s} {p.alike:4.0%}  {p.first}  {p.second}  {p.reason}")
     print(f"{len(found)} pair{'s' * (len(found) != 1)}: {options.out}")

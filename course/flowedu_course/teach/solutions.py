@@ -12,9 +12,10 @@ import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from flowedu.errors import ArgumentError, FlowError
+from flowedu.errors import ArgumentError
 from flowedu_course import course
 from flowedu_course.teach import stubs, tree
+from flowedu_course.teach.commands import report_errors
 
 
 def answer(hole) -> str:
@@ -36,6 +37,7 @@ def export(out: Path, holes: Iterable) -> list[str]:
     return names
 
 
+@report_errors
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser("python -m flowedu_course.teach.solutions",
                                      description=__doc__.splitlines()[0])
@@ -44,13 +46,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--only", nargs="+", metavar="2.3",
                         help="only the answers to these exercises or chapters")
     options = parser.parse_args(arguments)
-    try:
-        upto = tree.check_chapter(options.upto)
-        names = export(options.out, tree.select_holes(options.only, upto) if options.only
-                       else tree.open_holes(upto, False))
-    except FlowError as error:
-        print(error, file=sys.stderr)
-        return 2
+    upto = tree.check_chapter(options.upto)
+    names = export(options.out, tree.select_holes(options.only, upto) if options.only
+                   else tree.open_holes(upto, False))
     print(f"{options.out}: {len(names)} answers of chapters 1 to {upto}; copied to a student's "
           f"tree as {course.SOLUTIONS}/, they are shown by `make solution EX=1.1`")
     return 0

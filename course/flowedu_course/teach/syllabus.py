@@ -18,9 +18,10 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import quote
 
-from flowedu.errors import ArgumentError, FlowError
+from flowedu.errors import ArgumentError
 from flowedu_course import course
 from flowedu_course.blocks import slug
+from flowedu_course.teach.commands import report_errors
 from flowedu_course.teach.report import put
 from flowedu_course.teach.submission import select_holes
 
@@ -217,6 +218,7 @@ def _week(week: list, folder: Path, given: set[str]) -> Iterator[str]:
                     f"({clock(sum(h.minutes for h in c.hunts))})" for c in done if c.hunts)
 
 
+@report_errors
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser("python -m flowedu_course.teach.syllabus",
                                      description=__doc__.splitlines()[0])
@@ -224,23 +226,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("chapters", nargs="?", default="all", help='"4", "1-4", "fast" or "all"')
     parser.add_argument("--out", type=Path, default=Path("build/syllabus.md"))
     options = parser.parse_args(arguments)
-    try:
-        if not options.weeks.isdigit():
-            raise ArgumentError("WEEKS is not a number", expected=f"1 to {MOST}", got=options.weeks,
-                                fix="WEEKS=7")
-        numbers = {h.chapter for h in select_holes(options.chapters)}
-        some = [c for c in course.chapters() if c.number in numbers]
-        if options.chapters == "fast":
-            some = [shortened(c) for c in some]
-        text = write_page(some, int(options.weeks), options.out.resolve().parent)
-        options.out.parent.mkdir(parents=True, exist_ok=True)
-        put(options.out, text)
-    except FlowError as error:
-        print(error, file=sys.stderr)
-        return 2
-    except OSError as error:
-        print(f"{error.strerror}: {error.filename}; choose another file with OUT=", file=sys.stderr)
-        return 2
+    if not options.weeks.isdigit():
+        raise ArgumentError("WEEKS is not a number", expected=f"1 to {MOST}", got=options.weeks,
+                            fix="WEEKS=7")
+    numbers = {h.chapter for h in select_holes(options.chapters)}
+    some = [c for c in course.chapters() if c.number in numbers]
+    if options.chapters == "fast":
+        some = [shortened(c) for c in some]
+    text = write_page(some, int(options.weeks), options.out.resolve().parent)
+    options.out.parent.mkdir(parents=True, exist_ok=True)
+    put(options.out, text)
     print(text, end="")
     print(f"\nwritten to {options.out}", file=sys.stderr)
     return 0

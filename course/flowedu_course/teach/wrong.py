@@ -23,9 +23,10 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from flowedu.errors import ArgumentError, FlowError
+from flowedu.errors import ArgumentError
 from flowedu_course import course
 from flowedu_course.teach import stubs
+from flowedu_course.teach.commands import report_errors
 
 PATCH, BETWEEN, AGAINST = ".patch", "@@", "against "
 Change = tuple[int, int, int, int]      # first line and end in the old text, and in the new one
@@ -184,6 +185,7 @@ def shortest(hole, law: str, text: str) -> tuple[str, str]:
     return best[1], "\n".join(best[0]) + "\n"
 
 
+@report_errors
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser("python -m flowedu_course.teach.wrong",
                                      description=__doc__.splitlines()[0])
@@ -192,18 +194,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("law", nargs="?", default="", help="the law that must reject it, as in chapter.toml")
     parser.add_argument("file", nargs="?", type=Path, help="the right answer, edited")
     options = parser.parse_args(arguments)
-    try:
-        hole = course.find(options.exercise)
-        if options.file is None:
-            print(_select_answer(hole, options.name), end="")
-            return 0
-        if options.law not in hole.laws:
-            raise ArgumentError(f"{hole.id} has no law {options.law}", expected=", ".join(hole.laws),
-                                got=options.law)
-        ending, text = shortest(hole, options.law, options.file.read_text(encoding="utf-8"))
-    except (FlowError, OSError) as error:
-        print(error, file=sys.stderr)
-        return 2
+    hole = course.find(options.exercise)
+    if options.file is None:
+        print(_select_answer(hole, options.name), end="")
+        return 0
+    if options.law not in hole.laws:
+        raise ArgumentError(f"{hole.id} has no law {options.law}", expected=", ".join(hole.laws),
+                            got=options.law)
+    ending, text = shortest(hole, options.law, options.file.read_text(encoding="utf-8"))
     kept = hole.folder / "wrong" / f"{hole.id}_{options.name}{ending}"
     kept.write_text(text, encoding="utf-8")
     print(f"{kept}: {len(text.splitlines())} lines; check that its law rejects it: "
