@@ -1,6 +1,6 @@
 """Mutation test of the exercises: right answers with one changed token, which the laws must reject.
 
-    python -m flowedu_course.teach.mutants [4.2 4.3 ...] [--sample N] [--seed 0] [--jobs 2]
+    python -m flowedu_course.teach.mutants [4.2 4.3 ...] [--sample N --choice TEXT] [--seed 0] [--jobs 2]
 
 Each mutant is judged like an answer, in a forked process. A mutant survives if the verdict is "right", with as
 many stars as the answer that it changes. chapters/*/mutants.toml lists survivors whose results are those of a
@@ -165,14 +165,15 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser("python -m flowedu_course.teach.mutants",
                                      description=__doc__.splitlines()[0])
     parser.add_argument("exercises", nargs="*")
-    parser.add_argument("--sample", type=int, default=0, help="judge only N mutants, chosen by the seed")
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--sample", type=int, default=0, help="judge only N mutants")
+    parser.add_argument("--choice", default="", help="a text that determines the sample")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the cases that laws draw")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--json", type=Path, help="write all results to this file")
     options = parser.parse_args(arguments)
     mutants = list(all_mutants(options.exercises))
     if options.sample:
-        mutants = random.Random(options.seed).sample(mutants, min(options.sample, len(mutants)))
+        mutants = random.Random(options.choice).sample(mutants, min(options.sample, len(mutants)))
     results: list[tuple[Mutant, str]] = []
     for mutant, result in run_mutants(mutants, options.jobs, options.seed):
         results.append((mutant, result))
