@@ -39,7 +39,7 @@ ENGINE = ["flowedu.core.values.storage", "flowedu.tensor.interop.dlpack", "flowe
           "flowedu.ops.custom.pykernel", "flowedu.core.grad.tape", "flowedu.core.graph.executor",
           "flowedu.diagnostics.function", "flowedu.fast.memory", "flowedu.fast.arena",
           "flowedu.fast.operators", "flowedu.fast.tensors", "flowedu.oneflow04.image._pixels",
-          "flowedu.distributed.mpi.lanes"]
+          "flowedu.distributed.mpi.lanes", "flowedu.show.stamps"]
 EXACT = {"flowedu.oneflow04.image._pixels"}    # rounds where it is written: must give NumPy's bits
 # their bits must not depend on where arrays lie
 UPDATES = {"flowedu._kernels.core.update", "flowedu._kernels.ops.update_sgd",

@@ -75,6 +75,6 @@ def test_programs_with_gradients(steps, seed, shape, k, data):
     for a, c in zip(got, want):
         np.testing.assert_allclose(a, c, rtol=1e-9, atol=1e-9 * max(1.0, float(np.max(np.abs(c), initial=0))),
                                    err_msg=said)
-    assert sum(g.sent for g in run.ranks.values()) == run.inferred.bytes, said
+    assert sum(g.bytes_sent for g in run.ranks.values()) == run.inferred.bytes, said
     assert round(run.sent) == run.inferred.bytes, said           # measured bytes
     assert Run(make(), k, at).inferred.describe() == said

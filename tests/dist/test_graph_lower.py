@@ -127,5 +127,5 @@ def test_a_pipeline_trains_as_one_device():
 def test_bytes_equal_the_prediction():
     sources = {"x": row("S0", 4), "t": row("S0", 4)}
     run = same_training(lambda: build_mlp_graph(draw_parameters()), 4, sources, steps=1)
-    assert sum(g.sent for g in run.ranks.values()) == run.inferred.bytes > 0
+    assert sum(g.bytes_sent for g in run.ranks.values()) == run.inferred.bytes > 0
     assert round(run.sent) == run.inferred.bytes

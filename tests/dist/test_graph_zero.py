@@ -55,7 +55,7 @@ def test_the_stages(k, rule):
         memory = of_programs(run.programs, list(draw_parameters(SIZES)), states)
         need.append(memory[0])
         moved.append(run.inferred.bytes)
-        assert sum(r.sent for r in run.ranks.values()) == run.inferred.bytes
+        assert sum(r.bytes_sent for r in run.ranks.values()) == run.inferred.bytes
     for a, b in zip(need[1:], need[2:]):
         assert b.total <= a.total
     assert need[1].states <= 1.05 * need[0].states / k                # shards are uneven

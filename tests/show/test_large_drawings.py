@@ -25,9 +25,8 @@ from flowedu.show.graph import LINES, drawing
 from flowedu.show.picture import COLORS as KINDS
 from flowedu.show.picture import COLUMNS, Rectangle, gather_cells
 from flowedu.show.plan import live_bytes
-from flowedu.show.profile import Timing
 from flowedu.show.svg import BOXES, MOST
-from flowedu.show.timeline import Call, Timeline, _gathered
+from flowedu.show.trace import Span, Trace, gather
 from svg_text import misplaced
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -228,12 +227,14 @@ def test_a_plan_with_many_buffers_is_drawn(tmp_path):
 
 # ---- timelines
 def make_timeline(n, seed=0):
-    rng, now, calls = random.Random(seed), 0.0, []
+    rng, now, spans = random.Random(seed), 0, []
     for i in range(n):
-        calls.append(Call(Timing(f"call {i}", "matmul", rng.choice(("forward", "backward", "update")), "2x3",
-                                 rng.random() * 1e-3, 24), now, rng.choice((1, 4)), rng.randrange(1000)))
-        now = calls[-1].end
-    return Timeline("Train", calls, 4, 1000)
+        end = now + rng.randrange(10**6)
+        spans.append(Span(f"call {i}", 0, now, end, "call", 24, "matmul",
+                          rng.choice(("forward", "backward", "update")), "2x3", i))
+        now = end
+    live = [(s.begin, rng.randrange(1000)) for s in spans]
+    return Trace("Train", ["thread 0"], spans, "1 thread", live, 1000)
 
 
 def test_a_timeline_of_any_size_has_few_boxes():
@@ -243,12 +244,12 @@ def test_a_timeline_of_any_size_has_few_boxes():
         drawn = [g for g in root.iter(SVG + "g") if g.find(SVG + "rect") is not None]
         points = root.find(SVG + "polyline").get("points").split()
         assert len(drawn) <= BOXES and len(points) <= 2 * MOST + 2
-        counts = [re.match(r"(\d+) calls", g.find(SVG + "title").text) for g in drawn]
+        counts = [re.match(r"(\d+) (calls|spans)", g.find(SVG + "title").text) for g in drawn]
         assert sum(int(m[1]) if m else 1 for m in counts) == n
 
 
 def test_a_timeline_of_36_000_calls_has_few_boxes():
-    calls = make_timeline(36_000).calls
-    few = _gathered(calls, BOXES)
-    assert len(few) == BOXES and sum(c.count for c in few) == 36_000
-    assert [c.start for c in few] == sorted(c.start for c in few)
+    spans = make_timeline(36_000).spans
+    few = gather(spans, BOXES)
+    assert 0 < len(few) <= BOXES and sum(s.count for s in few) == 36_000
+    assert [s.begin for s in few] == sorted(s.begin for s in few)

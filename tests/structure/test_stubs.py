@@ -178,7 +178,7 @@ def test_stubs_of_compiled_modules_match_them(tmp_path):
     pytest.importorskip("mypy")
     tool = load_tool()
     modules = [*tool.compiled(), *tool.MADE]
-    assert len(modules) == 16 + 3
+    assert len(modules) == 17 + 3
     (tmp_path / "allowed").write_text(ADDED + "\n", encoding="utf-8")
     done = ran("-m", "mypy.stubtest", "--allowlist", "allowed", "--concise", "--ignore-disjoint-bases",
                *modules, cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(SRC)})

@@ -51,7 +51,8 @@ def together(mine, row: Row) -> dict[GraphValue, GraphValue]:
                     mine.unique_name(f"{len(parts)} gradients"),
                     row.node.line if row.node is not None else "")
         mine.graph.nodes.append(node)
-        mine.sent += sum(n for b in found for sender, _, n in b.route.messages() if sender == mine.rank)
+        mine.moved[node.name] = sum(n for b in found for sender, _, n in b.route.messages()
+                                    if sender == mine.rank)
         at = 0
         with mine.graph.building():
             for b, p in zip(found, parts):

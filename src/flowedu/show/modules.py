@@ -12,10 +12,8 @@ import numpy as np
 from flowedu.core.graph.ir import GraphValue, Node
 from flowedu.core.sbp.sbp import pretty
 from flowedu.core.trace.blocks import ModuleBlock
-from flowedu.errors import UnsupportedError
 from flowedu.show.meta import line, meta, output_name
 from flowedu.show.plan import aligned
-from flowedu.show.profile import profile as measured
 from flowedu.show.ranks import text
 from flowedu.tensor.devices.device import device_of
 
@@ -135,26 +133,22 @@ def report(compiled, times: Sequence[str]) -> str:
     return "\n".join(aligned([*plan.report, *where, memory, *times]))
 
 
-def measurable(compiled, args: tuple, kwargs: dict, what: str) -> tuple[Any, Any]:
-    """Return (executor, its arguments) for show/profile.py or show/timeline.py. what: caller, for errors."""
-    if compiled.spread is not None:
-        raise UnsupportedError(f"{what}: not for graphs of global tensors", expected="a graph on one device",
-                               got="one on "
-                               f"{len(compiled.spread.inferred.everywhere.devices)}",
-                               fix="graph.explain() has the bytes")
-    program = compiled.program
-    if program.stale():
-        program.lay_out()
-    return program.executor, compiled.bind(args, kwargs)
-
-
 def profile(compiled, args: tuple, kwargs: dict, repeats: int = 5) -> str:
-    """Return a table of the slowest calls.
+    """Return a table of the slowest calls, with the shortest time of each call in several runs.
 
-    Each call is timed alone, so their sum is more than the time of a step. Variables do not change.
+    Variables do not change.
     """
-    timings = measured(*measurable(compiled, args, kwargs, "profile"), repeats)
+    from flowedu.show import recording  # imports distributed/, which graphs on one device do not need
+    measure = recording.profile if compiled.spread is None else recording.ranks_profile
+    timings = measure(compiled.program, compiled.bind(args, kwargs), repeats)
     lines = [f"{'call':32s} {'op':24s} {'us':>10s} {'share':>7s}"]
     lines += [f"{t.name[:32]:32s} {t.op[:24]:24s} {t.seconds * 1e6:10.1f} {t.seconds / timings.seconds:7.1%}"
               for t in sorted(timings, key=lambda t: -t.seconds)[:30]]
     return "\n".join([*lines, f"{len(timings)} calls, {timings.seconds * 1e3:.3f} ms"])
+
+
+def timeline(compiled, args: tuple, kwargs: dict, repeats: int = 10):
+    """Return a Trace of a compiled graph (show/trace.py)."""
+    from flowedu.show import recording
+    measure = recording.timeline if compiled.spread is None else recording.ranks_timeline
+    return measure(compiled.program, compiled.bind(args, kwargs), repeats)

@@ -1,18 +1,15 @@
 """Time of each call of a plan: `job.profile(x, y)` prints the calls, slowest first.
 
-Each call is timed separately; its time is the minimum of several runs. The sum is a little more than the time
-of a run, because a run executes no Python between calls.
+The time of a call is the minimum of several recorded runs (recording.py). On a GPU, each call is timed
+separately.
 """
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from flowedu.core.eager.arrays import copy_of, tensor_alias
-from flowedu.core.eager.dispatch import copy_into
 from flowedu.core.graph.devices import device_name
-from flowedu.core.graph.executor import Executor
-from flowedu.show.plan import CAPS, cut, parts, shape, split
+from flowedu.show.plan import CAPS, cut
 
 
 @dataclass
@@ -25,11 +22,6 @@ class Timing:
     shape: str
     seconds: float
     nbytes: int
-
-
-def place_of_plan(executor) -> int:
-    """Return the device that a plan runs on (Block.device; 0 is the CPU)."""
-    return getattr(executor, "place", 0)
 
 
 def describe_lanes(threads: int, place: int) -> str:
@@ -71,22 +63,3 @@ class Profile(list):
                          f"{cut(t.op, CAPS['op']):{CAPS['op']}s} {t.part:9s} {t.shape:>18s} "
                          f"{1e6 * t.seconds:9.1f} {t.nbytes / max(t.seconds, 1e-9) / 1e9:6.1f}")
         return "\n".join([*lines, *(["..."] if len(self) > 20 else [])])
-
-
-def profile(executor: Executor, arguments: tuple, repeats: int = 10) -> Profile:
-    """Time each call of a plan on arrays that `executor.accepts`. Variables keep their values."""
-    plan = executor.plan
-    originals = [(b.array, copy_of(b.array.detach())) for b in plan.buffers if b.kind == "variable"
-                 and b.array is not None]
-    try:
-        seconds = executor.times(arguments, repeats)
-    finally:
-        for array, original in originals:
-            copy_into(tensor_alias(array), original)
-    timings = []
-    for step, part, s in zip(plan.steps, parts(plan), seconds):
-        ins, outs = split(step)
-        op = "pack" if step.node is None else step.node.op.name
-        timings.append(Timing(step.name, op, part, shape(outs[0]) if outs else shape(ins[0]), s,
-                              sum(p.spec.nbytes for p in step.places)))
-    return Profile(timings, executor.nt, place_of_plan(executor))

@@ -50,5 +50,5 @@ def text(view) -> str:
     lines = [f"moved in one step: {view.bytes:,} bytes"]
     for r, m in memory(view).items():
         lines.append(f"rank {r}: {m.total:,} bytes: arena {m.arena:,}, parameters {m.parameters:,}, states "
-                     f"{m.states:,}, other {m.other:,}; sends {view.ranks[r].sent:,} bytes in a step")
+                     f"{m.states:,}, other {m.other:,}; sends {view.ranks[r].bytes_sent:,} bytes in a step")
     return "\n".join(lines)

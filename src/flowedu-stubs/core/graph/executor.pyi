@@ -13,6 +13,8 @@ class ArrayInterface(BoundPlan):
 class BoundPlan:
     """A Plan as one C array of kernel calls, whose arguments have addresses."""
     @property
+    def call_table(self) -> Any: """The address and the length of the array of calls, for show/stamps.pyx."""
+    @property
     def nt(self) -> int: ...
     @property
     def plan(self) -> Any: ...
@@ -28,8 +30,6 @@ class Executor(ArrayInterface):
     counter: TensorBase | Any
     def run(self, arguments: tuple): """Run one step."""
     runs: int
-    def times(self, arguments: tuple, repeats: int = 20):
-        """Return the shortest time (s) of each call in `repeats` runs, which change variables."""
     written: list | Any
     def __new__(cls, *args: Any, **kwargs: Any) -> Self: ...
 LARGEST: int

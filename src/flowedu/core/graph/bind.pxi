@@ -129,6 +129,11 @@ cdef class BoundPlan:
         self.keep.append(a)
         return a.v.data + offset
 
+    @property
+    def call_table(self):
+        """The address and the length of the array of calls, for show/stamps.pyx."""
+        return <size_t>self.calls, self.ncalls
+
     def __dealloc__(self):
         free(self.calls)
         free(self.polls)

@@ -7,7 +7,6 @@ from cpython.object cimport PyObject
 cimport numpy as cnp
 
 from threading import Lock, main_thread
-from time import perf_counter
 
 import numpy as np
 
@@ -127,23 +126,6 @@ cdef class Executor(ArrayInterface):
         error = index_error(op, step.entry.attrs, got, line,
                             f"{step.name}: {op.name} met the index {got}, out of range")
         return error.with_texts(fix=f"{error.fix}; no variable was updated")
-
-    def times(self, tuple arguments, int repeats=20):
-        """Return the shortest time (s) of each call in `repeats` runs, which change variables."""
-        cdef int i, k, status, failed = -1
-        cdef tuple out = self.new_outputs(), owner = (self, arguments, out)
-        cdef list best = [float("inf")] * self.ncalls
-        for k in range(repeats):
-            self.set_addresses(arguments + out)
-            self.set_owner(owner)
-            for i in range(self.ncalls):
-                start = perf_counter()
-                status = fe_run(&self.calls[i], 1, self.nt if self.calls[i].parallel else 1,
-                                &failed, NULL, NULL)
-                if status != FE_OK:
-                    raise self.make_error(status, i)
-                best[i] = min(best[i], perf_counter() - start)
-        return best
 
 
 cdef int64_t now() noexcept nogil:

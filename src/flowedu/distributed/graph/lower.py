@@ -32,7 +32,7 @@ class RankGraph:
         end: the connection of its boxing nodes.
         outputs: the indices of the logical outputs of which the rank has a part, in the order of
             graph.outputs.
-        moved: {index of a node: bytes it sends}.
+        moved: {name of a message: bytes that it sends to other ranks}.
     """
 
     def __init__(self, inferred: Inference, rank: int):
@@ -42,7 +42,7 @@ class RankGraph:
         graph.training = logical.training
         self.have: dict[GraphValue, dict[Layout, GraphValue]] = {}
         self.names: dict[str, int] = {}                  # {name: number of nodes that requested it}
-        self.sent = 0
+        self.moved: dict[str, int] = {}
         for name in {node.name for node in logical.nodes}:
             graph.claim(name)                            # nodes of `carve` need other names
         for kind in ("inputs", "variables", "hosts"):
@@ -55,6 +55,11 @@ class RankGraph:
         self.outputs = [i for i, v in enumerate(logical.outputs) if rank in inferred.layout_of(v).devices]
         outputs = [logical.outputs[i] for i in self.outputs]
         graph.outputs = [self.find(v, inferred.layout_of(v)) for v in outputs]
+
+    @property
+    def bytes_sent(self) -> int:
+        """The bytes that this rank sends in a step."""
+        return sum(self.moved.values())
 
     # ---- this rank's parts
     def local(self, value: GraphValue, at: Layout) -> Spec:
@@ -142,7 +147,6 @@ class RankGraph:
             return None
         if not messages:
             return carve(self, route, part)
-        self.sent += sum(n for sender, _, n in messages if sender == rank)
         op = box if wants else box_out
         if not has:
             op = box_in
@@ -152,6 +156,7 @@ class RankGraph:
         node = Node(op, inputs, attrs, specs, self.unique_name(f"{b.value.name}:{''.join(route.dst.sbp)}"),
                     line)
         self.graph.nodes.append(node)
+        self.moved[node.name] = sum(n for sender, _, n in messages if sender == rank)
         return node.outputs[0] if specs else None
 
 

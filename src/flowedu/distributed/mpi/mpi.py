@@ -83,6 +83,19 @@ class Messages(Comm):
         self._mine, self._all = np.empty(2, np.int64), np.empty(2, np.int64)
 
     # ---- waiting
+    def record_waits(self, waits):
+        self.__dict__.pop("_wait", None)
+        if waits is None:
+            return
+
+        def wait(test, about, near=False):
+            begin = time.monotonic_ns()
+            Messages._wait(self, test, about, near)
+            text = about.text.removeprefix("waits in ") if isinstance(about, Wait) else str(about.call())
+            waits.append((begin, time.monotonic_ns(), text))
+
+        self._wait = wait
+
     def _wait(self, test, about, near: bool = False) -> None:
         """Poll `test` until it is true.
 

@@ -112,6 +112,12 @@ class Comm(Simple):
         finally:
             self.identity = outer
 
+    def record_waits(self, waits: list[tuple[int, int, str]] | None) -> None:
+        """Append each later wait of this rank to `waits` as (begin, end, call), until called with None.
+
+        Times are in ns of time.monotonic_ns.
+        """
+
     def send(self, to: int, a: np.ndarray, what: str = "") -> None:
         """Send `a` without waiting."""
         self.exchange([(to, a)], [], what)

@@ -41,12 +41,14 @@ class World:
 
     Attributes:
         state: state[r] is None while rank r runs, else the call it waits for, or the way it ended.
+        waits: waits[r] is None, or the list to which rank r appends its waits (Comm.record_waits).
     """
 
     def __init__(self, size: int):
         self.size = size
         self.lock = threading.Lock()
         self.bells = [threading.Condition(self.lock) for _ in range(size)]
+        self.waits: list[list[tuple[int, int, str]] | None] = [None] * size
         self.reset()
 
     def reset(self) -> None:
@@ -141,7 +143,7 @@ class World:
         self.state[rank] = wait
         self.threads[rank] = threading.get_ident()
         self._check(rank)
-        start = time.monotonic()
+        start, waits, begin = time.monotonic(), self.waits[rank], time.monotonic_ns()
         while not wait.done:
             if (not self.bells[rank].wait(min(options.notice, options.timeout)) and not wait.done
                 and self.failure is None):
@@ -155,6 +157,9 @@ class World:
             if self.failure is not None and not wait.done:
                 raise self._error()
         self.state[rank] = None
+        if waits is not None:
+            call = wait.given[rank][0] if isinstance(wait, Meeting) else wait.call
+            waits.append((begin, time.monotonic_ns(), str(call)))
 
     def _check(self, rank: int) -> None:
         """Raise an error if the rank waits forever, by following the chain of waiting ranks."""

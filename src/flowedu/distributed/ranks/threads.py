@@ -48,6 +48,9 @@ class ThreadComm(Comm):
     def __init__(self, world: World, rank: int):
         self.world, self.rank, self.size = world, rank, world.size
 
+    def record_waits(self, waits):
+        self.world.waits[self.rank] = waits
+
     def _call(self, kind: str, group, detail: str = "", a: np.ndarray | None = None, what: str = "") -> Call:
         group = check_group(group, self.rank, self.size)
         shape, dtype = (None, None) if a is None else (a.shape, str(a.dtype))

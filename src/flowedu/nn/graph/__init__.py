@@ -3,6 +3,7 @@ from flowedu.nn.graph.config import GraphConfig
 from flowedu.nn.graph.graph import Graph
 from flowedu.nn.graph.proxies import GraphModule, GraphTensor, ProxyModule, ProxyState
 from flowedu.saving.graph import LoadedGraph, load_graph, save_graph
+from flowedu.show.trace import Span, Trace
 
 __all__ = ["Graph", "GraphConfig", "GraphModule", "GraphTensor", "LoadedGraph", "ProxyModule", "ProxyState",
-           "load_graph", "save_graph"]
+           "Span", "Trace", "load_graph", "save_graph"]

@@ -23,7 +23,7 @@ from flowedu.nn.graph.changes import refresh
 from flowedu.nn.graph.config import GraphConfig
 from flowedu.nn.graph.proxies import GraphModule, ProxyModule, unwrap
 from flowedu.nn.graph.timed import TimedCompiled, format_times
-from flowedu.show.modules import describe, measurable, profile, report
+from flowedu.show.modules import describe, profile, report, timeline
 
 OFTEN = 10                                     # the number of retraces of one graph that are reported
 DEBUG_OPTIONS = ("max_py_stack_depth", "only_user_py_stack", "op_repr_with_py_stack")
@@ -267,20 +267,24 @@ class Graph(core.TracedGraph):
         check_compiled(self._need_compiled("check"), args, kwargs)
 
     def profile(self, *args, **kwargs) -> str:
-        """Run the step several times and return its calls, slowest first, with their share of the time."""
+        """Run the step several times and return its calls, slowest first, with their share of the time.
+
+        The time of a call is the shortest of several recorded runs. No variable changes. In a graph of global
+        tensors, the table has the calls of all ranks, and all ranks make this call.
+        """
         return profile(self._need_compiled("profile"), args, kwargs)
 
     def timeline(self, *args, **kwargs):
-        """Return the times and threads of the calls of one step, and the use of the arena.
+        """Record a step: when each call ran, on which thread or rank, the messages, the waits, and the arena.
 
-        The step runs several times; no variable changes.
+        The step runs several times, and the shortest run is returned. No variable changes. In a graph of
+        global tensors, all ranks make this call, and each of them gets the spans of all ranks.
 
         Returns:
-            A flowedu.show.timeline.Timeline. A notebook displays it as a drawing, and `.save("step.json")`
-            writes a file for chrome://tracing.
+            A flowedu.show.trace.Trace. `print` shows a table, a notebook a drawing; `.save("step.json")`
+            writes a file for chrome://tracing, and `.draw("step.svg")` the drawing.
         """
-        from flowedu.show.timeline import timeline
-        return timeline(*measurable(self._need_compiled("timeline"), args, kwargs, "timeline"))
+        return timeline(self._need_compiled("timeline"), args, kwargs)
 
     def draw(self, path: str | os.PathLike, what: str = "graph") -> Path:
         """Draw the graph into a file and return its path.

@@ -154,23 +154,23 @@ class Job04(JobFunction):
 
         Returns: a flowedu.show.profile.Profile, which can be printed.
         """
-        from flowedu.show.profile import profile
+        from flowedu.show.recording import profile
         return profile(self._measurable(args), args, repeats)
 
     def timeline(self, *args, repeats: int = 10):
-        """Measure when each call of the plan runs, as `profile`.
+        """Record when each call of the plan runs, and on which thread. Variables keep their values.
 
         Args:
             *args: the arguments of the job.
-            repeats: the number of measurements per call.
+            repeats: the number of runs, of which the shortest is returned.
 
-        Returns: a flowedu.show.timeline.Timeline.
+        Returns: a flowedu.show.trace.Trace.
         """
-        from flowedu.show.timeline import timeline
+        from flowedu.show.recording import timeline
         return timeline(self._measurable(args), args, repeats)
 
     def _measurable(self, args: tuple):
-        """Call the job and return its executor."""
+        """Call the job and return its program."""
         self(*args)
         obstacle = self.program.obstacle()
         if obstacle is None and not self.executor.accepts(args):
@@ -180,4 +180,4 @@ class Job04(JobFunction):
                              expected="tp.Numpy arguments, as C-contiguous arrays of their dtype, one "
                              "device, and nothing that runs before the plan",
                              fix="profile a job around the part that has arrays as arguments")
-        return self.executor
+        return self.compiled.program
