@@ -101,7 +101,7 @@ def _changes(before, g, yours):
 same_values = Law("fetched values are unchanged", _graphs,
                   lambda case, yours: _changes(_graph(case), _graph(case), yours),
                   lambda case: smaller_programs(*case), cases=250, told=_describe,
-                  large=[many_programs(_graphs, 300)])
+                  large=[many_programs(_graphs, 150)])
 
 
 @holds("ops that may not be fused stay separate", _graphs, lambda case: smaller_programs(*case), cases=100,

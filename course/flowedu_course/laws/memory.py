@@ -114,7 +114,7 @@ def _needed(graph):
 
 # ---- last reads
 @holds("the last node that reads a value's memory", _graphs, _smaller_graphs, cases=200, told=_describe,
-       edges=[((), (0,))], large=[many_programs(_graphs, 300)])
+       edges=[((), (0,))], large=[many_programs(_graphs, 150)])
 def last_reads(case, yours):
     graph = _graph(case)
     want, home = _needed(graph)
@@ -150,7 +150,7 @@ def _ran(case):
 
 
 @holds("the plan computes the same values", _graphs, _smaller_graphs, cases=120, told=_describe,
-       large=[many_programs(_graphs, 300)])
+       large=[many_programs(_graphs, 150)])
 def same_numbers(case, yours):
     return _ran(case)[1]
 
@@ -162,7 +162,7 @@ MISFITS = [((("neg", (0,)), ("first row", (2,)), ("relu", (3,))), (4,)),
 
 
 @holds("only reusable memory is reused", _graphs, _smaller_graphs, cases=250, told=_describe, edges=MISFITS,
-       large=[many_programs(_graphs, 300)])
+       large=[many_programs(_graphs, 150)])
 def may_take(case, yours):
     return _overwritten(_ran(case)[0])
 
