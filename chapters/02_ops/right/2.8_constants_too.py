@@ -9,7 +9,7 @@ def number(self, value, dtype):
 
 def inline(formula, slots, instrs, consts, count):
     there = {repr(value): slot for slot, value in consts.items()}
-    made = {step[0:1] + step[2:]: step[1] for step in instrs}
+    made = {(name, operands): out for name, out, operands in instrs}
     for slot, value in formula.consts.items():
         if repr(value) not in there:
             there[repr(value)] = count

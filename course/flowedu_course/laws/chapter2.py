@@ -1,6 +1,7 @@
 """Cases of the laws of chapter 2: matrix products, values that are broadcast, and recorded calls."""
 from __future__ import annotations
 
+import functools
 import random
 
 import numpy as np
@@ -71,16 +72,21 @@ def describe_stretched(case):
 class ScaledSum:
     """An artificial op y = sum(weights * inputs), whose gradients are dy * weights.
 
-    A weight of 1 returns the gradient object dy itself, as add does.
+    A weight of 1 returns the gradient object dy itself, as add does. All `outputs` outputs are equal.
     """
 
     variadic, outputs, saved = False, ("y",), ()
 
-    def __init__(self, weights):
+    def __init__(self, weights, outputs=1):
         self.inputs = tuple(f"x{i}" for i in range(len(weights)))
-        self.weights = weights
-        self.rules = {n: Rule((lambda dy, w=w: dy if w == 1 else dy * w), [("grad", 0)])
+        self.rules = {n: Rule(functools.partial(self._scale, w), [("grad", i) for i in range(outputs)])
                       for n, w in zip(self.inputs, weights)}
+
+    @staticmethod
+    def _scale(weight, *gradients):
+        first, *others = [g for g in gradients if g is not None]
+        total = sum(others, first)
+        return total if weight == 1 else total * weight
 
 
 def draw_calls(rng: random.Random, size):
@@ -128,19 +134,35 @@ def describe_calls(leaves, calls):
     return names, "; ".join(f"{names[leaves + i]} = {s}" for i, s in enumerate(sums))
 
 
-def run_walk(case, yours, times=1):
-    """Return (result of yours, visited call numbers, changed seeds).
+# A call with two outputs, which the next two calls read.
+TWO_OUTPUTS = (1, (((0,), (2,)), ((1,), (1,)), ((2,), (3,)), ((3,), (1,)), ((4, 3), (1, 2))), ((5, 1),), (0,))
 
-    If `times` is not 1, visit() returns calls with weights that are `times` as large, of recomputed inputs.
+
+def has_two_outputs(case, number):
+    """Return True if later calls read two equal outputs of a call, in turn. Gradients of both are added."""
+    leaves, _, seeds, targets = case
+    return number % 3 == 2 and leaves + number not in (*targets, *(v for v, _ in seeds))
+
+
+def run_walk(case, yours, times=1):
+    """Return (results of yours with and without `visit`, visited call numbers, changed seeds).
+
+    If `times` is not 1, visit() returns calls with weights that are `times` as large, of recomputed inputs,
+    and there is no result without it.
     """
     leaves, calls, seeds, targets = case
     values = [flow.tensor(1.0) for _ in range(leaves + len(calls))]
-    more = [(flow.tensor(1.0),) * (i % 3 == 1) for i in range(len(calls))]     # an unused second result
+    # A second result of a third of the calls is not used.
+    more = [(flow.tensor(1.0),) * (i % 3 == 1 or has_two_outputs(case, i)) for i in range(len(calls))]
+
+    def read(j, reader, values):
+        is_second = j >= leaves and has_two_outputs(case, j - leaves) and reader % 2
+        return more[j - leaves][0] if is_second else values[j]
 
     def record(i, k, values):
         ins, weights = calls[i]
-        scaled = ScaledSum([k * w for w in weights])
-        return Call(scaled, tuple(values[j] for j in ins), (), (values[leaves + i], *more[i]))
+        scaled = ScaledSum([k * w for w in weights], 1 + has_two_outputs(case, i))
+        return Call(scaled, tuple(read(j, i, values) for j in ins), (), (values[leaves + i], *more[i]))
 
     records = [record(i, 1, values) for i in range(len(calls))]
     fresh = [flow.tensor(1.0) for _ in values]
@@ -152,6 +174,9 @@ def run_walk(case, yours, times=1):
         visited.append(next(i for i, r in enumerate(records) if r is call))
         return None if times == 1 else others[visited[-1]]
 
-    got = yours(records, begin, [values[t] for t in targets], visit)
+    wanted = [values[t] for t in targets]
+    results = [yours(records, begin, wanted, visit)]
+    if times == 1:
+        results.append(yours(records, begin, wanted))
     changed = [(v, g, float(s.item())) for (v, g), (_, s) in zip(seeds, begin) if s.item() != g]
-    return got, visited, changed
+    return results, visited, changed

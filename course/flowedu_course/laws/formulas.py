@@ -10,10 +10,11 @@ import flowedu as flow
 from flowedu.autograd.forward import Dual, Forward, derivative
 from flowedu.core.ops.call import interpreter
 from flowedu.core.ops.define import REGISTRY
+from flowedu.core.values.dtype import float32, float64
 from flowedu.errors import UnsupportedError
 from flowedu.ops.formula import Tracer, inline, reference, trace
 from flowedu.swap import swapped
-from flowedu_course.laws import copy_function, holds, pair, smaller_programs, where_differ
+from flowedu_course.laws import Words, copy_function, holds, pair, smaller_programs, where_differ
 from flowedu_course.laws.programs import evaluate
 
 # name: number of inputs. The formula of "log_sigmoid" has several steps, that of "hardsigmoid" also constants
@@ -116,6 +117,14 @@ def _wrong_steps(case, formula):
     ((("mul", (0, 3)), ("mul", (0, 4)), ("neg", (FIRST,))), (FIRST + 1,))])
 def traced(case, yours):
     return _wrong_steps(case, trace(_formula(case, REGISTRY), ["x", "y"]))
+
+
+@holds("a constant has its own dtype", lambda rng, size: None, cases=1,
+       told=lambda case: "2.0 of float32, float64, and float32")
+def dtypes(case, yours):
+    tracer, kinds = Tracer(0), (float32, float64, float32)
+    got = [tracer.number(2.0, kind).spec.dtype for kind in kinds]
+    return None if got == list(kinds) else pair("should be", *(Words(", ".join(map(str, k))) for k in (got, kinds)))
 
 
 def number_stars(yours, seed=0):

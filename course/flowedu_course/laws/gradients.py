@@ -195,7 +195,7 @@ def matmul_again(case, yours):
 
 
 @holds("the sum over all copies, in the input shape", chapter2.draw_stretched, chapter2.smaller_stretched,
-       told=chapter2.describe_stretched)
+       told=chapter2.describe_stretched, edges=[((1,), (0,)), ((1, 3), (2, 0, 3))])
 def unbroadcast(case, yours):
     s, big = case
     grad = np.random.default_rng(2).integers(-3, 4, big).astype(np.float32)
@@ -237,22 +237,26 @@ def _walk_judged(case, yours, times=1):
             for j, w in zip(*calls[i]):
                 right[j] += right[y] * w * times
                 touched[j] = True
-    got, visited, changed = chapter2.run_walk(case, yours, times)
+    results, visited, changed = chapter2.run_walk(case, yours, times)
     names, text = chapter2.describe_calls(leaves, calls)
     said = [SMALLEST + text, f"  seeds           {', '.join(f'd{names[v]} = {g}' for v, g in seeds)}"]
+    two = [names[leaves + i] for i in range(len(calls)) if chapter2.has_two_outputs(case, i)]
+    if two:
+        said.append(f"  two outputs     {', '.join(two)}: later calls read one or the other of two equal values")
     if times != 1:
         said.append(f"  visit returns   a call with {times} times the weights, of recomputed inputs: use its "
                     f"op, but call.inputs")
     for v, g, now in changed:
         return [*said, f"  the seed d{names[v]} was changed from {g} to {now:g}",
                 "  seeds and results of rules must stay unchanged: add into a new value, not in place"]
-    if lines := counted(got, [f"d{names[t]}" for t in targets]):
-        return [*said, *lines]
-    for t, g in zip(targets, got):
-        mine = None if g is None else float(g.item())
-        want = right[t] if touched[t] else None
-        if mine != want:
-            return [*said, f"  d{names[t]:14s} yours {mine}, should be {want}"]
+    for got, note in zip(results, ("", "; visit is None")):
+        if lines := counted(got, [f"d{names[t]}" for t in targets]):
+            return [*said, *lines]
+        for t, g in zip(targets, got):
+            mine = None if g is None else float(g.item())
+            want = right[t] if touched[t] else None
+            if mine != want:
+                return [*said, f"  d{names[t]:14s} yours {mine}, should be {want}{note}"]
     if len(visited) != len(set(visited)):
         return [*said, "  yours           visits a call more than once: with n diamonds that is 2^n visits"]
     return None
@@ -276,7 +280,7 @@ def wanted(case, yours):
 
 
 walk = Law("each gradient is the sum over all paths", chapter2.draw_calls, _walk_judged,
-           chapter2.smaller_calls, cases=150, told=_describe, large=[chapter2.LONG_CHAIN])
+           chapter2.smaller_calls, cases=150, told=_describe, edges=[chapter2.TWO_OUTPUTS], large=[chapter2.LONG_CHAIN])
 visited = Law("the values that visit returns are used", chapter2.draw_calls, lambda case,
               yours: _walk_judged(case, yours, times=3),
               chapter2.smaller_calls, told=_describe, edges=[(1, (((0,), (1,)), ((1, 0), (1, 2))),

@@ -65,10 +65,10 @@ def _right(case):
         return None
 
 
-SIZES = ([()], [(0,)], [(0,), (1,)], [(1,), (0,)], [(0, 3), (1, 3)], [(0,), (2,)], [(1,), (1,)],
+SIZES = ([], [()], [(0,)], [(0,), (1,)], [(1,), (0,)], [(0, 3), (1, 3)], [(0,), (2,)], [(1,), (1,)],
          [(2,), (), (1, 1)],
          [(2,), (3,)], [(2,), (1,), (3,)])
-_joined = lambda case: f"shape{'s' * (len(case) > 1)} {' and '.join(map(str, case))}"
+_joined = lambda case: f"shape{'s' * (len(case) > 1)} {' and '.join(map(str, case)) or '(none)'}"
 
 
 @holds("the shape equals NumPy's broadcast shape", _two_shapes, _smaller_lists, cases=300, told=_joined,
@@ -211,13 +211,23 @@ def _smaller_layouts(case):
             yield s, order, step, (*new[:i], new[i] * new[i + 1], *new[i + 2:])
 
 
+# Views with several runs of axes: (3, 2, 4) has the runs 3 and 2 * 4; (2, 3, 2, 2) has 2 * 3 and 2 * 2.
+_RUNS = [((2, 4, 3), (2, 0, 1), (1, 1, 1), new) for new in ((3, 8), (3, 4, 2), (6, 4), (3, 1, 8), (12, 2))]
+_RUNS += [((2, 2, 2, 3), (2, 3, 0, 1), (1, 1, 1, 1), new) for new in ((6, 4), (3, 2, 4), (2, 12), (1, 6, 1, 4))]
+# A view of 5,040 elements with the runs 7 * 5, 4 * 6, and 6. Also an axis of size 1 in front.
+_LARGE = [((4, 6, 7, 5, 1, 6), order, (1,) * 6, new)
+          for order in ((2, 3, 4, 0, 1, 5), (4, 2, 3, 0, 1, 5))
+          for new in ((1, 5, 7, 3, 1, 8, 2, 3), (35, 144), (7, 5, 24, 6), (7, 5, 4, 36))]
+
+
 @holds("a view if one is possible, otherwise None", _layouts, _smaller_layouts, cases=300,
        told=_describe_reshape, edges=[
            ((), (), (), ()), ((1,), (0,), (1,), ()), ((0,), (0,), (1,), (2, 0)),
            ((2, 0), (1, 0), (1, 1), (0,)),
            ((1, 1), (1, 0), (1, 1), (1,)), ((4,), (0,), (2,), (2, 1)), ((2, 3), (1, 0), (1, 1), (6,)),
            ((3,), (0,), (0,), (3, 1)), ((2, 2), (0, 1), (0, 0), (4,)),
-           ((2, 1, 3), (2, 1, 0), (1, 1, 1), (3, 2))])
+           ((2, 1, 3), (2, 1, 0), (1, 1, 1), (3, 2)), *_RUNS],
+       large=_LARGE)
 def reshape_views(case, yours):
     x, new = _view_of(case), case[3]
     with warnings.catch_warnings():

@@ -169,7 +169,7 @@ def fan(shape: Sequence[int], mode: str, data_format: str = "") -> float:
                          fix="use flow.constant_initializer or flow.random_normal_initializer")
     fan_in = math.prod(shape[1:])
     space = shape[1:-1] if data_format.endswith("C") else shape[2:]
-    fan_out = shape[0] * math.prod(space if len(shape) > 2 else ())
+    fan_out = shape[0] * math.prod(space)
     return {"fan_in": fan_in, "fan_out": fan_out, "fan_avg": (fan_in + fan_out) / 2}[mode]
 
 

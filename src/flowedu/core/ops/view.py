@@ -32,7 +32,7 @@ def reshape_strides(shape: Shape, strides: Shape, new: Shape) -> Shape | None:
             return None
         out.append(step)
         room, step = room // n, step * n
-    return tuple(reversed(out)) if not runs and room == 1 else None
+    return tuple(reversed(out))
 
 
 def reshape_axes(x: Spec, shape: Shape) -> str:
