@@ -286,6 +286,16 @@ class Graph(core.TracedGraph):
         """
         return timeline(self._need_compiled("timeline"), args, kwargs)
 
+    def schedule(self):
+        """Return the order in which each rank runs the forward and backward passes of the micro-batches.
+
+        Returns:
+            A flowedu.show.schedule.Schedule, with one Stage for each rank. `print` shows it as a table,
+            a notebook as a drawing, and `.draw("schedule.svg")` writes the drawing.
+        """
+        from flowedu.show.schedule import schedule
+        return schedule(self._need_compiled("schedule"))
+
     def draw(self, path: str | os.PathLike, what: str = "graph") -> Path:
         """Draw the graph into a file and return its path.
 
