@@ -18,7 +18,7 @@ JUDGED, COMPARED = 60, 10
 
 @pytest.mark.slow
 def test_the_laws_reject_a_sample_of_mutants_or_a_table_explains_them():
-    """Run in another process, because mutants are judged in forks, which would copy the process of the tests."""
+    """Run in another process, because mutants are judged in forks, which would copy that of the tests."""
     exercises = [h.id for h in course.holes() if h.chapter in EXPLAINED]
     done = subprocess.run([sys.executable, "-m", "flowedu_course.teach.mutants", *exercises, "--sample",
                            str(JUDGED), "--choice", commit(), "--jobs", "1"], capture_output=True,

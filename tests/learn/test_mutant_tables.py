@@ -23,7 +23,7 @@ def test_each_row_explains_a_mutant_of_its_chapter(number):
         if not {"exercise", "change", "reason"} <= set(row) <= {"exercise", "change", "reason", "statement"}:
             faults.append(f"{row}: expected the keys exercise, change, and reason, and perhaps statement")
         elif row["exercise"] not in exercises:
-            faults.append(f"{row['exercise']}: there is no such exercise with a Python answer in this chapter")
+            faults.append(f"{row['exercise']}: this chapter has no such exercise with a Python answer")
         elif not any(mutants.explains(row, m) for m in mutants_of(row["exercise"])):
             faults.append(f"{row['exercise']}: no mutant has the change {row['change']} in this statement")
     assert faults == []

@@ -56,8 +56,8 @@ def test_the_tree_has_stubs_and_no_answers(handout):
               if "# BEGIN YOUR TURN" in t}
     assert marked == {h.id for h in HOLES if closed or h.chapter <= 4}
     names = {str(p.relative_to(made.folder)) for p in made.folder.rglob("*")}
-    for gone in ("wrong", "right", "alternatives.py", "solutions.py", "exam_answers.md", "mutants", "mutants.toml",
-                 "teach", "authors.py", ".git", "tests"):
+    for gone in ("wrong", "right", "alternatives.py", "solutions.py", "exam_answers.md", "mutants",
+                 "mutants.toml", "teach", "authors.py", ".git", "tests"):
         assert not [n for n in names if gone in n.split("/")], gone
     assert {"Makefile", "chapters/exam.md", "student.json", ".github/workflows/exercises.yml"} <= names
     assert [c.number for c in course.chapters(made.folder)] == [c.number for c in course.chapters()

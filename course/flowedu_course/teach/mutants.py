@@ -2,10 +2,10 @@
 
     python -m flowedu_course.teach.mutants [4.2 4.3 ...] [--sample N --choice TEXT] [--seed 0] [--jobs 2]
 
-Each mutant is judged like an answer, in a forked process. A mutant survives if the verdict is "right", with as
-many stars as the answer that it changes. chapters/*/mutants.toml lists survivors whose results are those of a
-right answer, with reasons. The exit status is 1 if more than UNEXPLAINED of all mutants survive without a
-reason. Kernels are not mutated, because each one would have to be compiled.
+Each mutant is judged like an answer, in a forked process. A mutant survives if the verdict is "right", with
+as many stars as the answer that it changes. chapters/*/mutants.toml lists survivors whose results are those
+of a right answer, with reasons. The exit status is 1 if more than UNEXPLAINED of all mutants survive without
+a reason. Kernels are not mutated, because each one would have to be compiled.
 """
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ from flowedu_course.teach.stubs import library
 
 SECONDS = 10.0                                     # of processor time; a mutant may loop forever
 COLUMNS = "mutants", "killed", "fewer stars", "explained", "unexplained"
-# Share of all mutants that may survive without an explanation, so that one new survivor of 3,000 does not fail
-# the command before a law or a row has been written for it. A run of one exercise has fewer than 100 mutants
-# per answer, so there, each survivor counts.
+# Share of all mutants that may survive without an explanation, so that one new survivor of 3,000 does not
+# fail the command before a law or a row has been written for it. In a run of fewer than 100 mutants, each
+# survivor counts.
 UNEXPLAINED = 0.01
 
 
@@ -120,8 +120,8 @@ def classify(hole: Any, verdict: laws.Verdict, stars: int) -> str:
 def equal_rows(folder: Path) -> list[dict[str, str]]:
     """Return the rows of a chapter's mutants.toml.
 
-    A row explains why the result of a mutant does not change. Its keys are "exercise", "change", and "reason",
-    and perhaps "statement", if the same change in another statement is wrong.
+    A row explains why the result of a mutant does not change. Its keys are "exercise", "change", and
+    "reason", and perhaps "statement", if the same change in another statement is wrong.
     """
     file = folder / "mutants.toml"
     return tomllib.loads(file.read_text(encoding="utf-8"))["equal"] if file.exists() else []
@@ -151,11 +151,12 @@ def table_lines(counts: dict[str, Counter]) -> list[str]:
     """Return the lines of a table with one row per exercise, and their sum."""
     rows = {**counts, "all": sum(counts.values(), Counter())}
     return ["  ".join(["exercise", *COLUMNS]),
-            *("  ".join([f"{name:8s}", *(f"{row[c]:{len(c)}d}" for c in COLUMNS)]) for name, row in rows.items())]
+            *("  ".join([f"{name:8s}", *(f"{row[c]:{len(c)}d}" for c in COLUMNS)])
+              for name, row in rows.items())]
 
 
 def unused_rows(results: list[tuple[Mutant, str]]) -> list[dict[str, str]]:
-    """Return the rows of mutants.toml that explain no survivor, for exercises with all mutants in `results`."""
+    """Return the rows of mutants.toml that explain no survivor. results: all mutants of the exercises."""
     holes = {m.hole.id: m.hole for m, _ in results}.values()
     rows = [r for hole in holes for r in equal_rows(hole.folder) if r["exercise"] == hole.id]
     return [r for r in rows if not any(result == "right" and explains(r, m) for m, result in results)]
@@ -186,8 +187,8 @@ def main(arguments: list[str] | None = None) -> int:
     counts = tally(results)
     print(*table_lines(counts), sep="\n")
     if options.json:
-        rows = [{"exercise": m.hole.id, "operator": m.operator, "line": m.line, "change": m.change, "result": r}
-                for m, r in results]
+        rows = [{"exercise": m.hole.id, "operator": m.operator, "line": m.line, "change": m.change,
+                 "result": r} for m, r in results]
         options.json.write_text(json.dumps(rows, indent=1), encoding="utf-8")
     return int(sum(row["unexplained"] for row in counts.values()) > UNEXPLAINED * len(results))
 
