@@ -199,9 +199,11 @@ def test_devices_from_the_environment(monkeypatch):
 def test_another_launcher(monkeypatch):
     for name in ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "PMIX_SIZE"):
         monkeypatch.delenv(name, raising=False)
+    for name in ("RANK", "MASTER_ADDR", "MASTER_PORT"):
+        monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("WORLD_SIZE", "2")
     with pytest.raises(CommError, match="mpiexec did not start this process"):
-        engine.launched()
+        engine.start(lambda: 1)
 
 
 @pytest.mark.parametrize("name", ["all_reduce", "all_gather", "reduce_scatter", "broadcast",

@@ -74,7 +74,7 @@ def start() -> MpiEngine:
     process = os.getpid()
 
     def failed(kind: type, error: BaseException, tb) -> None:
-        if os.getpid() != process:
+        if os.getpid() != process or hasattr(sys, "ps1"):         # a prompt continues after an error
             sys.__excepthook__(kind, error, tb)
             return
         report(engine.rank, error, tb)
