@@ -3,8 +3,8 @@
     MASTER_ADDR=127.0.0.1 MASTER_PORT=29500 WORLD_SIZE=2 RANK=0 LOCAL_RANK=0 python
 
 The first function that needs the ranks waits for all of them. Each process starts `launch --nnodes` as a child.
-mpiexec starts a stand-in (`main` of this file) on each rank. The stand-in passes its connection to mpiexec on to
-the process in the terminal, which then is the rank, and lives as long as that process.
+mpiexec starts a substitute (`main` of this file) on each rank. The substitute passes its connection to mpiexec on to
+the process in the terminal, which then is the rank, and ends with that process.
 """
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def connect(world: int) -> None:
         server.settimeout(0.2)
         launcher = start_launcher(world, words)
         try:
-            link = wait_for_stand_in(server, launcher)
+            link = wait_for_substitute(server, launcher)
         finally:
             path.unlink(missing_ok=True)
     message, descriptors, *_ = socket.recv_fds(link, MOST, 1)
@@ -81,7 +81,7 @@ def start_launcher(world: int, words: dict[str, str]) -> subprocess.Popen:
     return subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True)
 
 
-def wait_for_stand_in(server: socket.socket, launcher: subprocess.Popen) -> socket.socket:
+def wait_for_substitute(server: socket.socket, launcher: subprocess.Popen) -> socket.socket:
     while True:
         try:
             link = server.accept()[0]
@@ -97,7 +97,7 @@ def wait_for_stand_in(server: socket.socket, launcher: subprocess.Popen) -> sock
 
 
 def watch(link: socket.socket) -> None:
-    """End this process when its stand-in ends, which happens if a rank fails or ends too early."""
+    """End this process when its substitute ends, which happens if a rank fails or ends too early."""
     link.recv(1)
     if not leaving.is_set():
         print("ranks in terminals: a rank has failed, so all ranks end", file=sys.stderr, flush=True)
@@ -105,12 +105,12 @@ def watch(link: socket.socket) -> None:
 
 
 def leave(link: socket.socket) -> None:
-    """Finish MPI, and tell the stand-in that this process ends without an error."""
+    """Finish MPI, and report the end of this process to the substitute."""
     leaving.set()
     MPI: Any = sys.modules.get("mpi4py.MPI")
     if MPI is not None and not MPI.Is_finalized():
         MPI.Finalize()
-    with contextlib.suppress(OSError):                        # the stand-in has ended
+    with contextlib.suppress(OSError):                        # the substitute has ended
         link.sendall(DONE)
 
 

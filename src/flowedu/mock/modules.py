@@ -151,7 +151,7 @@ def _find_module(below: str) -> types.ModuleType | None:
 
 
 def flowedus_name(path: str) -> str | None:
-    """Return the name of flowedu's module for the path of a mocked module, or None if there is none."""
+    """Return the name of flowedu's module for the path of a mocked module, or None if it is missing."""
     if path.partition(".")[0] not in ROOTS:
         return None
     module = _find_module(_below(path))
