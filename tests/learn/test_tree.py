@@ -334,6 +334,20 @@ def test_paths_in_lessons_exist_in_a_tree(handout):
 COMMAND = re.compile(r"`?(make [a-z-]+)")
 
 
+def test_commands_of_instructors_are_refused(handout):
+    """The Makefile runs only modules that the tree has, and the help lists no command for instructors."""
+    folder = handout[0].folder
+    text = (folder / "Makefile").read_text(encoding="utf-8")
+    modules = set(re.findall(r"flowedu_course(?:\.\w+)+", text))
+    files = [folder / "course" / f"{m.replace('.', '/')}.py" for m in modules]
+    assert files and all(f.exists() for f in files)
+    assert "## instructors" not in text
+    for name in ("grade", "grade-all", "syllabus", "authors-check", "frontier"):
+        run = subprocess.run(["make", "-s", name], cwd=folder, capture_output=True, text=True)
+        assert run.returncode
+        assert run.stdout == f"make {name} is for instructors; make check checks your answers\n"
+
+
 def test_rules_for_ai_helpers_of_students(handout):
     """They are written for students, show two good and two bad dialogues, and name existing commands."""
     text = (handout[0].folder / "AGENTS.md").read_text(encoding="utf-8")

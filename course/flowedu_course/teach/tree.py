@@ -11,6 +11,7 @@ import argparse
 import fnmatch
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -57,6 +58,10 @@ jobs:
 # Editors find the library, and check only the student's files.
 EDITOR = {"python.defaultInterpreterPath": "${workspaceFolder}/.venv/bin/python",
           "python.analysis.extraPaths": ["src", "course"], "python.analysis.include": ["work"]}
+# Rules of the Makefile that need the tools of this folder.
+OF_INSTRUCTORS = re.compile(r"^([\w-]+):.*\n(?:\t.*\n)*?\t.*flowedu_course\.(?:teach|authors)\b.*\n(?:\t.*\n)*",
+                            re.M)
+REFUSED = "\\1:\n\t@echo 'make \\1 is for instructors; make check checks your answers'; exit 1\n"
 STEP = """      - name: "{short} ({points} points)"
         id: hole-{dashed}
         if: success() || failure()
@@ -201,8 +206,10 @@ def _finish(new: Path, upto: int, closed: bool, holes: Sequence, home: Path) -> 
     makefile = new / "Makefile"
     # Chapters and demos run on the student's answers.
     if makefile.exists():
-        makefile.write_text(makefile.read_text("utf-8").replace("\nVENV    :=", "\nYOURS   ?= 1\nVENV    :=",
-                                                                1), "utf-8")
+        text = makefile.read_text("utf-8").replace("\nVENV    :=", "\nYOURS   ?= 1\nVENV    :=", 1)
+        if not (new / "course/flowedu_course/teach").exists():
+            text = OF_INSTRUCTORS.sub(REFUSED, text)
+        makefile.write_text(text, "utf-8")
     workflow = new / ".github" / "workflows" / "exercises.yml"
     workflow.parent.mkdir(parents=True, exist_ok=True)
     steps = [STEP.format(short=h.short.replace('"', "'"), points=h.points, id=h.id,
