@@ -10,7 +10,8 @@
     python -m flowedu.mock --as torch program.py --its arguments
     python -m flowedu.mock --as oneflow -m oneflow.distributed.launch --nproc_per_node 2 program.py
 
-Mocking torch includes torchvision, and mocking oneflow includes flowvision. Both are flowedu.vision.
+Mocking torch includes torchvision, and mocking oneflow includes flowvision. Both are flowedu.vision, unless
+the path has a pure-Python package of this name, which then runs on flowedu.
 
 A missing name raises an AttributeError or ImportError that suggests the nearest name. A summary of missing
 names is printed on stderr at exit. Under oneflow, `oneflow.mock_torch` (0.9) replaces torch.

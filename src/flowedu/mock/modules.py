@@ -3,17 +3,18 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import os
 import sys
 import types
 from collections import Counter
 from collections.abc import Iterable
-from importlib.machinery import ModuleSpec
+from importlib.machinery import EXTENSION_SUFFIXES, ModuleSpec
 from typing import Any
 
 from flowedu.aliases import home
 from flowedu.diagnostics.present import present
 from flowedu.errors.nearest import UnknownNameError
-from flowedu.mock.names import HOUSE, INSIDES, ROOTS, TABLES, VERSIONS
+from flowedu.mock.names import COMPANIONS, HOUSE, INSIDES, ROOTS, TABLES, VERSIONS
 
 MISSING: Counter[str] = Counter()                        # {missing name: number of uses}
 OLD = "compatible.single_client"
@@ -180,6 +181,23 @@ def _exists(path: str) -> bool:
         any(p.startswith(below + ".") for table in _tables(path) for p in table)
 
 
+def _is_real_package(root: str) -> bool:
+    """Return True if another importer finds the package, and it has no compiled modules.
+
+    Compiled modules are linked to the package that flowedu replaces. Once a part of the package is imported,
+    the other parts come from the same place.
+    """
+    if root in sys.modules:
+        return not isinstance(sys.modules[root], Mocked)
+    for finder in sys.meta_path:
+        spec = None if isinstance(finder, Finder) else finder.find_spec(root, None)
+        if spec is not None and spec.origin:              # a folder without __init__.py has no origin
+            folders = spec.submodule_search_locations or ()
+            return not any(name.endswith(tuple(EXTENSION_SUFFIXES))
+                           for folder in folders for name in os.listdir(folder))
+    return False
+
+
 class Finder:
     """Import hook for torch and its submodules."""
 
@@ -187,7 +205,8 @@ class Finder:
         self.names = names
 
     def find_spec(self, path: str, folders=None, target=None) -> ModuleSpec | None:
-        if path.partition(".")[0] not in self.names:
+        root = path.partition(".")[0]
+        if root not in self.names or root in COMPANIONS and _is_real_package(root):
             return None
         if _exists(path):
             loader: Any = self            # it has the methods of a loader

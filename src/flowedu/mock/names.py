@@ -3,6 +3,7 @@ from __future__ import annotations
 
 # {mocked package: path of its names in flowedu}, and {argument of `enable`: packages that it mocks}
 ROOTS = {"torch": "", "oneflow": "", "torchvision": "vision", "flowvision": "vision"}
+COMPANIONS = ("torchvision", "flowvision")           # a package on the path precedes flowedu.vision
 WITH = {"torch": ("torch", "torchvision"), "oneflow": ("oneflow", "flowvision")}
 
 # the versions that flowedu resembles most, for programs that compare versions
