@@ -1,8 +1,9 @@
 """Reuse of freed tensor objects, like Python's free list of floats. Most ops create short-lived tensors.
 
 Python frees an instance of a Python class by searching for attributes that the class may have added. Tensor
-adds nothing to TensorBase, so an instance without .grad, link, and so on is freed in one step, and its memory
-is reused for the next tensor. Instances of subclasses are freed by Python.
+adds only a dict to TensorBase, for attributes of the user. An instance without this dict, .grad, link, and so
+on is freed in one step, and its memory is reused for the next tensor. Instances of subclasses are freed by
+Python.
 """
 from cpython.object cimport PyObject, PyTypeObject, destructor
 
@@ -36,18 +37,26 @@ cdef extern from *:
             PyObject_GC_Del(o);
     }
 
-    static int fe_unusual(PyObject *o) {             /* a subclass, __del__, or weak references */
-        return Py_TYPE(o) != fe_type || fe_type->tp_finalize
-            || *(PyObject **)((char *)o + fe_type->tp_weaklistoffset);
+    static int fe_unusual(PyObject *o) {             /* a subclass, __del__, weak references, or a dict */
+        PyObject **dict;
+        if (Py_TYPE(o) != fe_type || fe_type->tp_finalize
+                || *(PyObject **)((char *)o + fe_type->tp_weaklistoffset))
+            return 1;
+        dict = _PyObject_GetDictPtr(o);
+        return dict && *dict;
     }
 
     /* The slow path. Freeing may recurse into other tensors, so Python's trashcan limits the depth. */
     static void fe_dealloc_any(PyObject *o, destructor own) {
         PyTypeObject *type = Py_TYPE(o);
+        PyObject **dict;
         if (type == fe_type && type->tp_finalize && PyObject_CallFinalizerFromDealloc(o) < 0)
             return;                                  /* __del__ revived the object */
         PyObject_GC_UnTrack(o);
         Py_TRASHCAN_BEGIN(o, own)
+        dict = _PyObject_GetDictPtr(o);
+        if (dict)
+            Py_CLEAR(*dict);
         fe_base->tp_dealloc(o);
         Py_DECREF(type);
         Py_TRASHCAN_END

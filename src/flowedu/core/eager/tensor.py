@@ -58,7 +58,7 @@ class Tensor(TensorBase, metaclass=TensorType):
         placement, sbp: devices and layout of a global tensor; default: None, a local tensor.
     """
 
-    __slots__ = ()
+    __slots__ = ("__dict__",)            # attributes of the user; Python allocates it on first use
     __array_priority__ = 1000
 
     # ---- attributes

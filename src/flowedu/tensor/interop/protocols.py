@@ -209,7 +209,8 @@ def _set_data(self: Tensor, value: Tensor) -> None:
 
 
 # ---- copy and pickle
-def _rebuilt(cls: type, array: np.ndarray, dtype: dt.dtype, shape: tuple, requires_grad: bool) -> Tensor:
+def _rebuilt(cls: type, array: np.ndarray, dtype: dt.dtype, shape: tuple, requires_grad: bool,
+             attributes: dict | None = None) -> Tensor:
     t = _empty(shape, dtype, cls)
     if dtype.numpy is None:                              # bits of bfloat16
         words = np.frombuffer(array, np.uint16).reshape(shape)
@@ -218,6 +219,7 @@ def _rebuilt(cls: type, array: np.ndarray, dtype: dt.dtype, shape: tuple, requir
         t.numpy()[...] = array
     if requires_grad:
         t.tracked = True
+    vars(t).update(attributes or {})
     return t
 
 
@@ -233,13 +235,14 @@ def __reduce_ex__(self: Tensor, protocol: SupportsIndex) -> tuple:
     whole = make_contiguous(self.detach()._on_host())
     array = np.ascontiguousarray(whole.numpy()).reshape(whole._sizes()) if self.dtype.numpy is not None \
         else bytes(memory_of(whole))
-    return _rebuilt, (type(self), array, self.dtype, self._sizes(), self.requires_grad)
+    return _rebuilt, (type(self), array, self.dtype, self._sizes(), self.requires_grad, vars(self) or None)
 
 
 def __copy__(self: Tensor) -> Tensor:
     """Return another tensor over the same memory."""
     y = tensor_alias(self, type(self))
     y.tracked = self.requires_grad
+    vars(y).update(vars(self))
     return y
 
 
@@ -279,6 +282,7 @@ def __deepcopy__(self: Tensor, memo: dict) -> Tensor:
     if self.is_leaf and self.grad is not None:
         y.grad = self.grad.__deepcopy__(memo)
     memo[id(self)] = y
+    vars(y).update(copy.deepcopy(vars(self), memo))
     return y
 
 
