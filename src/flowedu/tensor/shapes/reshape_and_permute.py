@@ -14,8 +14,9 @@ from flowedu.core.ops.define import REGISTRY
 from flowedu.core.ops.promote import cast
 from flowedu.core.ops.view import reshape_strides
 from flowedu.core.values import dtype as dt
-from flowedu.core.values.spec import Spec
+from flowedu.core.values.spec import MAX_RANK, Spec
 from flowedu.errors import ArgumentError, CallError, ShapeError
+from flowedu.errors.values import too_many_axes
 from flowedu.tensor.arguments.dims import dims, one_dim, real_dim, reshaped, sizes, transposed
 from flowedu.tensor.arguments.memory_check import room_for
 from flowedu.tensor.arguments.types import Axes, Sizes
@@ -354,11 +355,28 @@ def repeat(input: Tensor, *times_: Sizes, repeats: Sequence[int] | None = None) 
         raise ShapeError("repeat: Number of dimensions of repeat dims can not be smaller than number of "
                          "dimensions of tensor", expected=f"{input.ndim} numbers or more", got=str(times),
                          fix="x.repeat(*(1,) * x.ndim) is a copy")
-    shape = (*(1,) * lead, *input.shape)
-    split = reshaped(input, tuple(m for n in shape for m in (1, n)))
-    wide = _EXPAND.call((split,), (tuple(m for k, n in zip(times, shape) for m in (k, n)),))
-    return _RESHAPE.call((_op("contiguous").call((wide,), ()),), (tuple(k * n for k, n in zip(times, shape)),
-                                                                  ))
+    if len(times) > MAX_RANK:
+        raise too_many_axes("repeat", MAX_RANK, times)
+    if min(times, default=0) < 0:
+        raise ShapeError("repeat: a count is negative", expected="0 or more", got=str(times),
+                         fix="1 keeps an axis as it is")
+    return _repeat_axes(reshaped(input, (*(1,) * lead, *input.shape)), times)
+
+
+def _repeat_axes(x: Tensor, times: tuple[int, ...]) -> Tensor:
+    """Repeat axis i times[i] times. An axis that is longer than 1 needs two axes meanwhile, (times, size)."""
+    pairs = [(k, n) if k != 1 and n != 1 else (k * n,) for k, n in zip(times, x.shape)]
+    if sum(map(len, pairs)) > MAX_RANK:                   # one axis after the other, the axes around it merged
+        for i, k in enumerate(times):
+            if k != 1:
+                shape = tuple(x.shape)
+                merged = reshaped(x, (prod(shape[:i]), shape[i], prod(shape[i + 1:])))
+                x = reshaped(_repeat_axes(merged, (1, k, 1)), (*shape[:i], shape[i] * k, *shape[i + 1:]))
+        return x
+    narrow = tuple(m for pair, n in zip(pairs, x.shape) for m in ((1, n) if len(pair) == 2 else (n,)))
+    wide = _EXPAND.call((reshaped(x, narrow),), (tuple(m for pair in pairs for m in pair),))
+    shape = tuple(k * n for k, n in zip(times, x.shape))
+    return _RESHAPE.call((_op("contiguous").call((wide,), ()),), (shape,))
 
 
 def tile(input: Tensor, *dims_: Sizes, dims: Sequence[int] | None = None) -> Tensor:
@@ -419,6 +437,10 @@ def repeat_interleave(input: Tensor, repeats: Tensor | int | None = None, dim: i
             with room_for("repeat_interleave", Spec((sum(times.tolist()),), dt.int64)):
                 places = np.repeat(np.arange(input.shape[a]), times)
             return _op("gather").call((input, alike(places, input)), (a,))
+    if input.ndim == MAX_RANK:                            # without room for one more axis
+        merged = reshape(input, prod(input.shape[:a]), input.shape[a], prod(input.shape[a + 1:]))
+        result = repeat_interleave(merged, repeats, 1)
+        return reshape(result, *input.shape[:a], input.shape[a] * repeats, *input.shape[a + 1:])
     x = unsqueeze(input, a + 1)
     x = expand(x, *input.shape[:a + 1], repeats, *input.shape[a + 1:])
     return reshape(x, *input.shape[:a], input.shape[a] * repeats, *input.shape[a + 1:])
