@@ -70,6 +70,13 @@ TABLES: dict[str, dict[str, object]] = {
         "__doc__": "fx: not supported, except for `wrap`, which has no effect (errors/left_out.py has the "
                    "missing names).",
         "wrap": lambda fn_or_name: fn_or_name},
+    "inductor": {
+        "__doc__": "_inductor: the compiler of torch.compile, which has no effect in flowedu."},
+    "inductor_config": {
+        "__doc__": "_inductor.config: settings of a compiler that flowedu does not use. They have no effect.",
+        **_name_all("coordinate_descent_tuning epilogue_fusion fx_graph_cache force_fuse_int_mm_with_mul",
+                    False),
+        "triton": types.SimpleNamespace(unique_kernel_names=False)},
     "nccl": {
         "__doc__": "boxing.nccl: settings of a library that flowedu does not use. They have no effect.",
         **_name_all("""set_fusion_threshold_mbytes set_fusion_max_ops_num allow_fuse_all_reduce
@@ -88,6 +95,9 @@ TABLES: dict[str, dict[str, object]] = {
             allow_fp16_bf16_reduction_math_sdp""", lambda enabled: None),
         **_name_all("flash_sdp_enabled mem_efficient_sdp_enabled cudnn_sdp_enabled", lambda: False),
         "math_sdp_enabled": lambda: True},
+    "torch_internals": {
+        "__doc__": "_C: functions of PyTorch's internals that have no effect in flowedu.",
+        "_log_api_usage_once": lambda event: None},
     "version": {
         "__doc__": "version: version information of the mocked torch.",
         "__version__": VERSIONS["torch"],

@@ -4,6 +4,7 @@ from __future__ import annotations
 import os
 import re
 from typing import NoReturn
+from urllib.parse import urlparse  # noqa: F401  (libraries import it from torch.hub)
 
 from flowedu.errors import ArgumentError, left_out
 

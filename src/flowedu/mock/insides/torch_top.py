@@ -25,6 +25,7 @@ from flowedu.tensor.indexing.nonzero_positions import argwhere, nonzero  # noqa:
 from flowedu.tensor.indexing.sort_and_search import argsort, sort  # noqa: F401
 from flowedu.tensor.linalg.products import matmul  # noqa: F401
 from flowedu.tensor.linalg.products import mm as spmm  # noqa: F401
+from flowedu.tensor.reductions.cumulative import trapezoid as trapz  # noqa: F401
 from flowedu.tensor.shapes.join_and_pad import cat as concat  # noqa: F401
 from flowedu.tensor.shapes.join_and_pad import diag, stack, tril, triu  # noqa: F401
 from flowedu.tensor.shapes.reshape_and_permute import (  # noqa: F401
@@ -46,6 +47,12 @@ def range(start=0, end=None, step=1, *, dtype=None, device=None,  # noqa: A001
     count = math.floor((end - start) / step) + 1
     y = flow.arange(max(count, 0), dtype=flow.float64, device=device) * step + start
     return y.to(flow.get_default_dtype() if dtype is None else dtype).requires_grad_(requires_grad)
+
+
+def _foreach_copy_(self, src, non_blocking: bool = False) -> None:
+    """Copy each tensor of `src` into the tensor of `self` at the same position."""
+    for target, source in zip(self, src, strict=True):
+        target.copy_(source, non_blocking)
 
 
 def _wide(data: Any, dtype: flow.dtype | None) -> flow.dtype | None:
