@@ -42,7 +42,7 @@ def is_refused(cls, name: str) -> bool:
 
 
 @pytest.mark.parametrize("path", CLASSES)
-def test_what_pytorch_calls_is_called_or_refused(path, torch):
+def test_methods_that_pytorch_calls_are_called_or_refused(path, torch):
     kind, name = path.split(".")
     cls, methods = getattr(getattr(torch, kind), name), set(CALLED["methods"][path].split())
     refused = {method for method in methods if is_refused(cls, method)}

@@ -55,7 +55,7 @@ def test_deleted_and_missing_attributes_raise():
     x.tag = 1
     del x.tag
     with pytest.raises(AttributeError):
-        x.tag
+        _ = x.tag
     with pytest.raises(AttributeError):
         x.shape = (1, 2)
 
