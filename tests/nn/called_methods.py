@@ -2,7 +2,7 @@
 import copy
 import sys
 
-# {layer: (arguments, shape of each input)}. A shape of words is made in `make_inputs`.
+# {layer: (arguments, shape of each input)}. A shape of words is made in `make_layer_inputs`.
 LAYERS = {
     "Conv1d": ("2, 3, 3, padding=1, padding_mode='circular'", [(2, 2, 5)]),
     "Conv2d": ("2, 3, 3", [(1, 2, 5, 5)]),
@@ -100,7 +100,7 @@ def record_calls(cls, names, calls: set):
     return type(f"Traced{cls.__name__}", (cls,), methods)
 
 
-def make_inputs(torch, shapes) -> list:
+def make_layer_inputs(torch, shapes) -> list:
     words = {"indices": lambda: torch.tensor([[1, 2], [3, 4]]), "scores": lambda: torch.randn(2, 4),
              "classes": lambda: torch.tensor([1, 3])}
     return [words[s]() if isinstance(s, str) else torch.randn(*s) for s in shapes]
@@ -112,9 +112,9 @@ def use_layer(torch, cls, name: str) -> None:
     arguments, shapes = LAYERS[name]
     layer = eval(f"cls({arguments})", {"cls": cls, "nn": nn, "torch": torch})
     for mode in (True, False) if shapes is not None else ():
-        layer.train(mode)(*make_inputs(torch, shapes))
+        layer.train(mode)(*make_layer_inputs(torch, shapes))
         if name.startswith("ConvTranspose"):
-            layer(*make_inputs(torch, shapes), output_size=[(n - 1) * 2 + 4 for n in shapes[0][2:]])
+            layer(*make_layer_inputs(torch, shapes), output_size=[(n - 1) * 2 + 4 for n in shapes[0][2:]])
     for m, path in ((layer, ""), (nn.Sequential(layer), "0")):
         repr(m)
         m.load_state_dict(m.state_dict())
