@@ -25,7 +25,8 @@ def write_package(folder, base: str) -> str:
     (folder / name / "layers").mkdir(parents=True)
     (folder / name / "__init__.py").write_text("origin = 'a file'\n", encoding="utf-8")
     (folder / name / "layers" / "__init__.py").write_text(
-        f"import {base}\n\n\nclass Double({base}.nn.Module):\n    def forward(self, x):\n        return x * 2\n",
+        f"import {base}\n\n\nclass Double({base}.nn.Module):\n"
+        "    def forward(self, x):\n        return x * 2\n",
         encoding="utf-8")
     return name
 

@@ -13,7 +13,8 @@ MAKERS = {
     "deepcopy": (copy.deepcopy, True), "copy": (copy.copy, True),
     "pickle": (lambda t: pickle.loads(pickle.dumps(t)), True), "add_": (lambda t: t.add_(1), True),
     "requires_grad_": (lambda t: t.requires_grad_(False), True), "clone": (lambda t: t.clone(), False),
-    "view": (lambda t: t[:], False), "detach": (lambda t: t.detach(), False), "data": (lambda t: t.data, False),
+    "view": (lambda t: t[:], False), "detach": (lambda t: t.detach(), False),
+    "data": (lambda t: t.data, False),
     "add": (lambda t: t + 1, False), "double": (lambda t: t.double(), False)}
 
 

@@ -364,7 +364,7 @@ def repeat(input: Tensor, *times_: Sizes, repeats: Sequence[int] | None = None) 
 
 
 def _repeat_axes(x: Tensor, times: tuple[int, ...]) -> Tensor:
-    """Repeat axis i times[i] times. An axis that is longer than 1 needs two axes meanwhile, (times, size)."""
+    """Repeat axis i times[i] times; meanwhile, an axis longer than 1 needs two axes, (times, size)."""
     pairs = [(k, n) if k != 1 and n != 1 else (k * n,) for k, n in zip(times, x.shape)]
     if sum(map(len, pairs)) > MAX_RANK:                   # one axis after the other, the axes around it merged
         for i, k in enumerate(times):
