@@ -3,13 +3,13 @@
     python tools/mutants.py [--only TEXT] [--jobs N]
 
 A row of tests/mutants/*.toml plants one fault: it replaces the text `before`, which `file` contains once, by
-`after`. The tests in `tests` must then fail; tests that `make test` leaves out do not count. Rows run in
-copies of this folder, on the base instruction set, as on a machine without PyTorch, unless the row `needs`
-it. Each selection of tests must first pass on a faultless copy. A fault that no test detects is a survivor:
-write a law that detects it.
+`after`. The tests in `tests` must then fail. Tests with the mark `slow`, which `make test` leaves out, do
+not count unless the row has `slow = true`. Rows run in copies of this folder, on the base instruction set,
+as on a machine without PyTorch, unless the row `needs` it. Each selection of tests must first pass on a
+faultless copy. A fault that no test detects is a survivor: write a law that detects it.
 
 Fields: about (a few words), file, before, after, tests (arguments of pytest), and, if necessary, needs =
-["torch"].
+["torch"] and slow = true.
 """
 from __future__ import annotations
 
@@ -27,12 +27,25 @@ import tomllib
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 ROOT = Path(__file__).parents[1]
 TABLES = ROOT / "tests" / "mutants"
 # Seconds for one run of tests; a fault may cause an endless loop.
 LIMIT = 600
 COMPILED = {".pyx", ".pxd", ".pxi", ".h"}
+
+
+class Selection(NamedTuple):
+    """The tests of a row: arguments of pytest, packages that they need, and whether slow tests also run."""
+
+    tests: str
+    needs: tuple[str, ...]
+    slow: bool
+
+    def arguments(self) -> list[str]:
+        """Return the arguments of pytest."""
+        return [*([] if self.slow else ["-m", "not slow"]), *shlex.split(self.tests)]
 
 
 @dataclass(frozen=True)
@@ -46,6 +59,11 @@ class Mutant:
     after: str
     tests: str
     needs: list[str] = field(default_factory=list, hash=False)
+    slow: bool = False
+
+    @property
+    def selection(self) -> Selection:
+        return Selection(self.tests, tuple(self.needs), self.slow)
 
     def __str__(self) -> str:
         return f"{self.table}: {self.about} ({self.file})"
@@ -73,16 +91,16 @@ class Copy:
         if (kept := ROOT / "build" / "kernels").is_dir():        # so that only planted faults are compiled
             shutil.copytree(kept, at / "build" / "kernels")
 
-    def run(self, tests: str, needs: list[str], planted: str = "") -> tuple[int, str]:
+    def run(self, selection: Selection, planted: str = "") -> tuple[int, str]:
         """Return pytest's exit status (1: tests failed) and the end of its output. A timeout is a failure."""
-        absent = {"torch", "mpi4py"} - set(needs)
+        absent = {"torch", "mpi4py"} - set(selection.needs)
         env = {**os.environ, "PYTHONPATH": f"{self.at / 'src'}{os.pathsep}{self.at / 'course'}",
                "FLOWEDU_ISA": "base",
                "PYTHONDONTWRITEBYTECODE": "1", "FLOWEDU_WITHOUT": " ".join(absent),
                "HYPOTHESIS_PROFILE": "mutant"}
         env.pop("CI", None)                                  # in CI, a skipped test would fail
-        command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-m", "not slow",
-                   *shlex.split(tests)]
+        command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider",
+                   *selection.arguments()]
         try:
             done = subprocess.run(command, cwd=self.at, env=env, capture_output=True, encoding="utf-8",
                                   timeout=LIMIT)
@@ -120,7 +138,7 @@ class Copy:
         try:
             if compiled and (words := self.build()):
                 return f"does not compile: {words}"
-            status, out = self.run(m.tests, m.needs, planted=m.about)
+            status, out = self.run(m.selection, planted=m.about)
         finally:
             shutil.copy2(ROOT / m.file, path)
             if compiled:
@@ -128,14 +146,14 @@ class Copy:
         return {0: "survived", 1: "killed"}.get(status, f"pytest ended with {status}: {out}")
 
 
-def trouble(rows: list[Mutant], copies: queue.Queue, jobs: int, bar) -> dict[tuple, str]:
+def trouble(rows: list[Mutant], copies: queue.Queue, jobs: int, bar) -> dict[Selection, str]:
     """Return {selection of tests: output} for selections that do not pass on the faultless copies."""
-    found: dict[tuple, str] = {}
+    found: dict[Selection, str] = {}
 
-    def check(key):
+    def check(key: Selection) -> None:
         copy = copies.get()
         try:
-            status, out = copy.run(key[0], list(key[1]))
+            status, out = copy.run(key)
         finally:
             copies.put(copy)
         if status:
@@ -143,7 +161,7 @@ def trouble(rows: list[Mutant], copies: queue.Queue, jobs: int, bar) -> dict[tup
         bar.update()
 
     with ThreadPoolExecutor(jobs) as pool:
-        list(pool.map(check, dict.fromkeys((m.tests, tuple(m.needs)) for m in rows)))
+        list(pool.map(check, dict.fromkeys(m.selection for m in rows)))
     return found
 
 
@@ -161,7 +179,7 @@ def main() -> int:
         copies: queue.Queue[Copy] = queue.Queue()
         for k in range(min(options.jobs, len(rows))):
             copies.put(Copy(Path(folder, str(k))))
-        selections = len({(m.tests, tuple(m.needs)) for m in rows})
+        selections = len({m.selection for m in rows})
         with tqdm(total=selections, desc="without a fault", unit="run") as bar:
             bad = trouble(rows, copies, options.jobs, bar)
         verdicts: dict[Mutant, str] = {}
@@ -170,7 +188,7 @@ def main() -> int:
             def judge(m: Mutant) -> None:
                 copy = copies.get()
                 try:
-                    verdict = bad.get((m.tests, tuple(m.needs))) or copy.try_out(m)
+                    verdict = bad.get(m.selection) or copy.try_out(m)
                 finally:
                     copies.put(copy)
                 with lock:
