@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 from _pytest.mark.expression import Expression
-
 from tools import mutants
 
 ROWS = mutants.read_mutants()
