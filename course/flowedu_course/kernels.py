@@ -39,9 +39,17 @@ def answer(hole) -> str:
 def answer_lines(hole) -> list[str]:
     """Return the lines of the functions in that file that are the answer."""
     lines = answer(hole).splitlines()
-    if not hole.parts:
-        return lines
     shown_lines: list[str] = []
+    for part in answer_ranges(hole, lines):
+        shown_lines += ["", *lines[part.start:part.stop]]
+    return shown_lines[1:]
+
+
+def answer_ranges(hole, lines: list[str]) -> list[range]:
+    """Return the indices of the lines of each function that is part of the answer."""
+    if not hole.parts:
+        return [range(len(lines))]
+    ranges = []
     for name in hole.parts:
         at = next(i for i, t in enumerate(lines) if re.match(rf"(cdef|#define) .*\b{name}\(", t))
         end = next((i for i in range(at + 1, len(lines)) if re.match(r"\S", lines[i])
@@ -49,8 +57,8 @@ def answer_lines(hole) -> list[str]:
                    len(lines))
         while not lines[end - 1].strip():
             end -= 1
-        shown_lines += ["", *lines[at:end]]
-    return shown_lines[1:]
+        ranges.append(range(at, end))
+    return ranges
 
 
 # ---- compiling

@@ -210,7 +210,8 @@ def _describe_ranks(case: tuple[int, int, int]) -> str:
     return "{} samples on each rank, seed {}, {} ranks".format(*case)
 
 
-@holds("each rank has samples of its own", _draw_ranks, cases=6, told=_describe_ranks, edges=[(2, 0, 2)])
+@holds("each rank has samples of its own", _draw_ranks, cases=6, told=_describe_ranks,
+       edges=[(2, 0, 1), (2, 0, 2)])
 def rank_samples(case: tuple[int, int, int], yours: Callable) -> list[str] | None:
     samples, mean = yours(*case)
     if lines := counted(samples, [f"rank {i}" for i in range(case[2])]):

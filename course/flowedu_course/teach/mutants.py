@@ -5,7 +5,8 @@
 Each mutant is judged like an answer, in a forked process. A mutant survives if the verdict is "right", with
 as many stars as the answer that it changes. chapters/*/mutants.toml lists survivors whose results are those
 of a right answer, with reasons. The exit status is 1 if more than UNEXPLAINED of all mutants survive without
-a reason. Kernels are not mutated, because each one would have to be compiled.
+a reason. Kernels and hunts are mutated only if they are named, because a mutant of a kernel is compiled,
+which takes several seconds.
 """
 from __future__ import annotations
 
@@ -26,10 +27,11 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from flowedu_course import alternatives, course, judge, laws, limits
+from flowedu_course import alternatives, course, judge, kernels, laws, limits
 from flowedu_course.limits import limit_process
 from flowedu_course.teach.mutations import Mutant, make_mutants
 from flowedu_course.teach.stubs import library
+from flowedu_course.teach.text_mutations import make_text_mutants
 
 SECONDS = 10.0                                     # of processor time; a mutant may loop forever
 COLUMNS = "mutants", "killed", "fewer stars", "explained", "unexplained"
@@ -40,13 +42,17 @@ UNEXPLAINED = 0.01
 
 
 def all_mutants(ids: Iterable[str] = ()) -> Iterator[Mutant]:
-    """Yield the mutants of the library's answers and of the alternatives in chapters/*/right."""
+    """Yield the mutants of the library's answers and of the alternatives in chapters/*/right.
+
+    ids: exercises (default: all except kernels and hunts).
+    """
     ids, others = set(ids), alternatives.files()
     for hole in course.holes():
-        if hole.is_separate or ids and hole.id not in ids:
+        if hole.id not in ids if ids else hole.is_separate:
             continue
+        make = make_text_mutants if hole.is_separate else make_mutants
         for text in (library(hole), *(f.read_text(encoding="utf-8") for f in others[hole.id])):
-            yield from make_mutants(hole, text)
+            yield from make(hole, text)
 
 
 # ---- verdicts
@@ -61,7 +67,8 @@ def run_mutants(mutants: Iterable[Mutant], jobs: int, seed: int = 0) -> Iterator
         while True:
             while len(running) < jobs and (mutant := next(waiting, None)):
                 pipe, pid = _fork(mutant, Path(folder), seed)
-                running[pipe] = mutant, pid, time.monotonic() + 4 * SECONDS
+                patience = 4 * (kernels.SECONDS if mutant.hole.is_compiled else SECONDS)
+                running[pipe] = mutant, pid, time.monotonic() + patience
             if not running:
                 return
             ready = select.select(list(running), [], [], 1.0)[0]
@@ -88,14 +95,17 @@ def _fork(mutant: Mutant, folder: Path, seed: int) -> tuple[int, int]:
         os.close(into)
         return out, pid
     try:
-        limit_process(SECONDS)
+        if not hole.is_compiled:                   # limits.judged limits the process of a kernel
+            limit_process(SECONDS)
         null = os.open(os.devnull, os.O_RDWR)
         for fd in (0, 1, 2):
             os.dup2(null, fd)
         file = folder / str(os.getpid()) / hole.file
         file.parent.mkdir()
         file.write_text(mutant.text, encoding="utf-8")
-        os.write(into, classify(hole, judge.judged(hole, file, seed), stars).encode())
+        verdict = (limits.judged(hole, file, course.HOME, seed) if hole.is_compiled
+                   else judge.judged(hole, file, seed))
+        os.write(into, classify(hole, verdict, stars).encode())
     finally:
         os._exit(0)
 
@@ -172,6 +182,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--json", type=Path, help="write all results to this file")
     options = parser.parse_args(arguments)
+    for hole in map(course.find, options.exercises):
+        if tool := kernels.missing(hole):
+            parser.error(f"{hole.id} cannot be judged: {tool}")
     mutants = list(all_mutants(options.exercises))
     if options.sample:
         mutants = random.Random(options.choice).sample(mutants, min(options.sample, len(mutants)))
