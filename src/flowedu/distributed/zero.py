@@ -89,7 +89,8 @@ def zero(graph: Graph, parameters: Any, stage: int,
             own_casts.add(copy.node)
             for view in views:
                 name = f"{view.name}-{copy.node.name}"               # a shared view has several copies
-                copy = insert(Node(view.op, (copy,), view.attrs, [view.outputs[0].spec], name, view.line), reader)
+                node = Node(view.op, (copy,), view.attrs, [view.outputs[0].spec], name, view.line)
+                copy = insert(node, reader)
             replace_input(reader, source, copy)
 
     def cast_gradients(update: Node) -> None:
