@@ -1,7 +1,7 @@
 """Cython kernels in a separate process. The judge never loads a kernel and reads only its arrays.
 
     yours = Apart("softmax", source)            used by the laws like a Compiled
-    python -m flowedu_course.apart FD_IN FD_OUT SOURCE         the process, in a sandbox while a submission is graded
+    python -m flowedu_course.apart FD_IN FD_OUT SOURCE  the process, in a sandbox while a submission is graded
 
 A message has its length, a line of JSON, and the bytes of the arrays. Each array is between guard bytes.
 simulated.py does the same for CUDA C.

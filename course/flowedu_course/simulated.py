@@ -1,7 +1,7 @@
 """Kernels in CUDA C in a separate process with the simulator. The judge never loads a kernel.
 
     yours = Simulated("add", text)              used by the laws like a Launched
-    python -m flowedu_course.simulated FD_IN FD_OUT SOURCE NAME       the process, in a sandbox while a submission is graded
+    python -m flowedu_course.simulated FD_IN FD_OUT SOURCE NAME    the process, in a sandbox for grading
 
 The judge compiles the kernel and inspects the compiled file. The process returns arrays, counters, and
 faults, and the judge compares the arrays with NumPy. The simulator runs in the same process as the kernel.

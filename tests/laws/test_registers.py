@@ -160,13 +160,13 @@ PLANTED = {
 
 @pytest.mark.parametrize("kind", PLANTED)
 def test_a_wrong_primitive_is_reported_with_its_name(kind, monkeypatch):
-    when, messages, elements, in_ops, problem = PLANTED[kind]
+    *functions, problem = PLANTED[kind]
     wrong = Primitive(kind, lambda *call: kind, when, messages, elements, in_ops)
     monkeypatch.setenv("FLOWEDU_CHECK_GRAPH", "1")
-    before = state()
+    before = read_registers()
     with restored(), pytest.raises(GraphError, match=problem) as e:
         register_boxing(wrong)
-    assert e.value.problem.startswith(f'boxing "{kind}": ') and state() == before
+    assert e.value.problem.startswith(f'boxing "{kind}": ') and read_registers() == before
     monkeypatch.setenv("FLOWEDU_CHECK_GRAPH", "0")
     with restored():
         register_boxing(wrong)
@@ -220,7 +220,7 @@ def test_a_wrong_planner_is_reported_with_its_name(monkeypatch):
 
 
 # ---- restored and report
-def state():
+def read_registers():
     return ([*passes.PASSES], [*passes.NAMES], {**passes.PARTS}, {**perform.PROGRAMS}, primitives.BOXING.best,
             vars(extensions).get("place_buffers"), flow.report())
 
@@ -231,24 +231,24 @@ def no_change(graph):
 
 @pytest.mark.parametrize("error", [None, ValueError, KeyboardInterrupt])
 def test_after_the_block_the_registers_are_as_before(error):
-    before = state()
+    before = read_registers()
     try:
         with restored():
             register_pass(no_change, before=passes.dead, a_part=())
             register_planner(keep_apart)
             register_boxing(HALF, lambda hop, rank: None)
-            inner = state()
+            inner = read_registers()
             with restored():
                 register_planner(all_at_zero)
                 register_boxing(Primitive("second", *[getattr(HALF, n) for n in (
                     "label", "when", "messages", "elements", "in_ops")]))
                 assert "second" in flow.report() and "all_at_zero" in flow.report()
-            assert state() == inner != before
+            assert read_registers() == inner != before
             if error:
                 raise error
     except (ValueError, KeyboardInterrupt):
         pass
-    assert state() == before
+    assert read_registers() == before
 
 
 def test_report_lists_what_is_registered_with_its_line():

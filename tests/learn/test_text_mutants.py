@@ -21,7 +21,8 @@ def test_a_mutant_changes_one_line_of_an_answer(hole):
 
 
 def test_each_operator_changes_a_kernel():
-    assert {m.operator for h in SEPARATE for m in mutants.all_mutants([h.id])} == {name for name, _, _ in OPERATORS}
+    made = {m.operator for h in SEPARATE for m in mutants.all_mutants([h.id])}
+    assert made == {name for name, _, _ in OPERATORS}
 
 
 def test_comments_strings_and_includes_of_a_kernel_are_not_changed():

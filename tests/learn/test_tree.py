@@ -343,7 +343,8 @@ def test_commands_of_instructors_are_refused(handout):
     assert files and all(f.exists() for f in files)
     assert "## instructors" not in text
     for name in ("grade", "grade-all", "syllabus", "authors-check", "frontier"):
-        run = subprocess.run(["make", "-s", name], cwd=folder, capture_output=True, text=True)
+        run = subprocess.run(["make", "-s", name], cwd=folder, capture_output=True,
+                             encoding="utf-8")
         assert run.returncode
         assert run.stdout == f"make {name} is for instructors; make check checks your answers\n"
 

@@ -1,4 +1,4 @@
-"""Drawings of something large: at most MOST boxes, counts that add up, and steps in proportion to the size."""
+"""Drawings of something large: at most MOST boxes, counts that add up, and a linear number of steps."""
 import random
 import re
 import sys
@@ -55,10 +55,11 @@ def count_lines(f, folder="flowedu/show"):
 def check_growth(make, n):
     """Run make(n) and make(2 * n), and check that the number of steps at most doubles.
 
-    Sorted lists and heaps of the standard library run no lines of their own. A drawing has a constant part, so
-    the steps grow by less than a factor of 2. The margin of 10 % is for the random shape of the input.
+    Sorted lists and heaps of the standard library run no lines of their own. A drawing has a constant part,
+    so the steps grow by less than a factor of 2. The margin of 10 % is for the random shape of the input.
     """
-    (one, a), (two, b) = (count_lines(lambda k=k: make(k)) for k in (n, 2 * n))
+    one, a = count_lines(lambda: make(n))
+    two, b = count_lines(lambda: make(2 * n))
     assert b <= 2.2 * a, (a, b)
     return one, two
 
@@ -77,7 +78,8 @@ def make_boxes(n, modules, far, seed=0):
 
 
 def count_ops(boxes):
-    counts = [re.match(r"(\d+) ops", b.subtitle) for b in boxes if b.kind in ("forward", "backward", "update")]
+    kinds = "forward", "backward", "update"
+    counts = [re.match(r"(\d+) ops", b.subtitle) for b in boxes if b.kind in kinds]
     return sum(int(m[1]) if m else 1 for m in counts)
 
 
@@ -128,7 +130,8 @@ LAYOUTS = [("S0", "B", None), ("P", "B", None), ("S0", "S1", None), ("P", "S0", 
 
 @pytest.mark.parametrize("src, dst, grid", LAYOUTS, ids=str)
 def test_a_route_over_1000_devices_has_few_boxes(src, dst, grid):
-    r = route(layout(src, range(1000), grid), layout(dst, range(1000), grid), Spec((2000, 2000), flow.float32))
+    spec = Spec((2000, 2000), flow.float32)
+    r = route(layout(src, range(1000), grid), layout(dst, range(1000), grid), spec)
     text = r.draw()
     root = ElementTree.fromstring(text)
     assert len([e for e in root.iter(SVG + "rect") if e.get("class") == "block"]) <= MOST
@@ -222,7 +225,8 @@ def test_a_plan_with_many_buffers_is_drawn(tmp_path):
     graph(flow.ones(2, 3))
     assert sum(b.in_arena for b in graph._compiled.program.plan.buffers) > MOST
     text = graph.draw(tmp_path / "m.svg", "memory").read_text(encoding="utf-8")
-    assert COLUMNS < text.count("PolyCollection_") <= MOST + 1            # the cells, and the curve below them
+    # the cells, and the curve below them
+    assert COLUMNS < text.count("PolyCollection_") <= MOST + 1
 
 
 # ---- timelines

@@ -43,7 +43,8 @@ def test_every_selection_of_tests_contains_a_test():
     for slow in (False, True):
         arguments = [] if slow else ["-m", "not slow"]
         done = subprocess.run([sys.executable, "-m", "pytest", "--collect-only", "-q", "-n", "0",
-                               "-o", "addopts=", *arguments, *files], cwd=ROOT, capture_output=True, encoding="utf-8",
+                               "-o", "addopts=", *arguments, *files],
+                              cwd=ROOT, capture_output=True, encoding="utf-8",
                               env={**os.environ, "CI": "", "HYPOTHESIS_PROFILE": "mutant"})
         collected = [line for line in done.stdout.splitlines() if "::" in line]
         assert collected, done.stdout + done.stderr

@@ -3,8 +3,8 @@
 For each chapter k, a separate tree has stubs for the exercises after k. Lessons 1 to k run in this tree, and
 so do the tests that need no later exercise (tests/frontier.py).
 
-    python -m flowedu_course.teach.frontier                             all chapters but the last, all tests
-    python -m flowedu_course.teach.frontier --sample                    one chapter, chosen by the commit, as in CI
+    python -m flowedu_course.teach.frontier                         all chapters but the last, all tests
+    python -m flowedu_course.teach.frontier --sample                one chapter, chosen by the commit, as in CI
     python -m flowedu_course.teach.frontier 1 4 --tests tests/course
 """
 from __future__ import annotations

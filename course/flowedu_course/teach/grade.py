@@ -3,8 +3,8 @@
     make grade WORK=submission CH=4 SEED=2027
     make grade-all DIR=submissions CH=4
 
-    python -m flowedu_course.teach.grade work 4 --seed 2027             build/grade/results.json, junit.xml, index.html
-    python -m flowedu_course.teach.grade submissions 4 --all            a folder for each student, grades.csv
+    python -m flowedu_course.teach.grade work 4 --seed 2027     build/grade/results.json, junit.xml, index.html
+    python -m flowedu_course.teach.grade submissions 4 --all           a folder for each student, grades.csv
 
 Worker processes grade a class. If a worker ends early, its student is graded once more. Submissions that
 have not changed since they were graded are skipped. README.md in this folder describes folder names and time

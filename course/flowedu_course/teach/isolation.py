@@ -3,7 +3,7 @@
 It allows only the named files, no network, no other processes, and limited memory. It needs no special
 rights.
 
-    shut_in(read=[...], memory=1 << 30)     restricts this process for the rest of its life and returns what is restricted
+    shut_in(read=[...], memory=1 << 30)     restricts this process until it ends and returns the restrictions
 
 Landlock (Linux 5.13) restricts which files are opened. A seccomp filter lists the system calls that are
 allowed and refuses all others. Limits bound memory, time, and open files. Without Landlock the filter refuses

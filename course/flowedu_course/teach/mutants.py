@@ -105,7 +105,7 @@ def _fork(mutant: Mutant, folder: Path, seed: int) -> tuple[int, int]:
         file.write_text(mutant.text, encoding="utf-8")
         verdict = (limits.judged(hole, file, course.HOME, seed) if hole.is_compiled
                    else judge.judged(hole, file, seed))
-        os.write(into, classify(hole, verdict, stars).encode())
+        os.write(into, classify(verdict, stars).encode())
     finally:
         os._exit(0)
 
@@ -119,7 +119,7 @@ def count_stars(hole: Any, answer: str, seed: int) -> int:
         return limits.judged(hole, file, course.HOME, seed, 60).stars
 
 
-def classify(hole: Any, verdict: laws.Verdict, stars: int) -> str:
+def classify(verdict: laws.Verdict, stars: int) -> str:
     """Return "right", "worse" (it obeys the laws, but has fewer than `stars` stars), or "wrong"."""
     if verdict.state == "right":
         return "right" if verdict.stars >= stars else "worse"

@@ -1,6 +1,6 @@
 """Sandboxed judging of a kernel, which needs compilers: all of limits.judged runs in the sandbox.
 
-    python -m flowedu_course.teach.seal 8.2 work/8.2_softmax.pyx SCRATCH SEED          writes SCRATCH/verdict.json
+    python -m flowedu_course.teach.seal 8.2 work/8.2_softmax.pyx SCRATCH SEED    writes SCRATCH/verdict.json
 
 The sandbox reads the library and the files that compilers need, writes only to SCRATCH, and has no network.
 Another process with a sandbox of its own loads the kernel (apart.py, simulated.py). This process compares its

@@ -2,9 +2,9 @@
 
     MASTER_ADDR=127.0.0.1 MASTER_PORT=29500 WORLD_SIZE=2 RANK=0 LOCAL_RANK=0 python
 
-The first function that needs the ranks waits for all of them. Each process starts `launch --nnodes` as a child.
-mpiexec starts a substitute (`main` of this file) on each rank. The substitute passes its connection to mpiexec on to
-the process in the terminal, which then is the rank, and ends with that process.
+The first function that needs the ranks waits for all of them. Each process starts `launch --nnodes` as a
+child. mpiexec starts a substitute (`main` of this file) on each rank. The substitute passes its connection to
+mpiexec on to the process in the terminal, which then is the rank, and ends with that process.
 """
 from __future__ import annotations
 
@@ -38,8 +38,9 @@ def meeting_place(port: str, rank: str) -> Path:
     folder.mkdir(mode=0o700, exist_ok=True)
     about = folder.lstat()
     if about.st_uid != os.getuid() or about.st_mode & 0o077:
-        raise CommError(f"ranks in terminals: {folder} is not safe", expected="a folder of yours with mode 700",
-                        got=f"owner {about.st_uid}, mode {about.st_mode & 0o777:o}", fix="remove it", at="")
+        raise CommError(f"ranks in terminals: {folder} is not safe", at="",
+                        expected="a folder of yours with mode 700",
+                        got=f"owner {about.st_uid}, mode {about.st_mode & 0o777:o}", fix="remove it")
     return folder / f"{port}-{rank}"
 
 
@@ -53,8 +54,8 @@ def connect(world: int) -> None:
     if not (words["RANK"].isdigit() and words["MASTER_PORT"].isdigit() and words["MASTER_ADDR"]
             and int(words["RANK"]) < world) or not hasattr(socket, "send_fds"):
         raise CommError(f"flow.distributed: WORLD_SIZE is {world}, but mpiexec did not start this process",
-                        expected=f"the launcher, or RANK (0 to {world - 1}), MASTER_ADDR, and MASTER_PORT, in "
-                        f"{world} terminals", got=", ".join(f"{n}={v}" for n, v in words.items()), at="",
+                        expected=f"the launcher, or RANK (0 to {world - 1}), MASTER_ADDR, and MASTER_PORT, "
+                        f"in {world} terminals", got=", ".join(f"{n}={v}" for n, v in words.items()), at="",
                         fix=f"python -m flowedu.distributed.launch --nproc_per_node {world} script.py")
     path = meeting_place(words["MASTER_PORT"], words["RANK"])
     path.unlink(missing_ok=True)

@@ -90,7 +90,8 @@ class _Picture:
         edges = [sorted({edge for at in self.stages for box in boxes(at.sbp, at.hierarchy, self.shape)
                          for edge in box[d]}) for d in self.axes]
         self.rows, self.cuts = make_rows(devices, len(devices)), edges
-        if len(devices) <= device_groups.SINGLE and self._count_blocks() <= MOST and len(self.route.messages()) <= MOST:
+        if (len(devices) <= device_groups.SINGLE and self._count_blocks() <= MOST
+                and len(self.route.messages()) <= MOST):
             return
         busy = sum(bool(hop.bytes) for hop in self.route.hops)
         for n in device_groups.possible_groups(self.route):
@@ -108,8 +109,12 @@ class _Picture:
 
     def _count_blocks(self) -> int:
         """Return the number of blocks in all rows and columns."""
-        return sum(len(touched(list(chain.from_iterable(full[i] for i in members)), self.axes, self.cuts))
-                   for stage, (full, _) in enumerate(self.contents) for members in self._members(stage).values())
+        count = 0
+        for stage, (full, _) in enumerate(self.contents):
+            for members in self._members(stage).values():
+                stored = list(chain.from_iterable(full[i] for i in members))
+                count += len(touched(stored, self.axes, self.cuts))
+        return count
 
     # ---- one device
     def x(self, stage: int) -> float:
@@ -219,8 +224,8 @@ class _Picture:
         for i, (p, q, n) in enumerate(messages):
             y, z = middle(p) + _spread(i, len(messages)), middle(q) + _spread(i, len(messages))
             back = functools.partial(_step_back, (a, y), (b, z))
-            with self.drawing.group(device_groups.describe_messages(self.rows[p], self.rows[q], table[p, q][0],
-                                                                    _bytes(n))):
+            tip = device_groups.describe_messages(self.rows[p], self.rows[q], table[p, q][0], _bytes(n))
+            with self.drawing.group(tip):
                 self.drawing.path(("M", (a, y)), ("L", back(6, 0)), class_="arrow",
                                   stroke_width=0.8 + 1.7 * n / most)
                 self.drawing.path(("M", (b, z)), ("L", back(8, 3.5)), ("L", back(8, -3.5)), ("Z",),

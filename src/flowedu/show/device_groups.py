@@ -47,7 +47,8 @@ def make_rows(devices: Sequence[int], n: int) -> list[Row]:
 
 def possible_groups(route: Route) -> list[int]:
     """Return numbers of groups, best first: rows of the grid of devices, then others."""
-    grids = [math.prod(at.hierarchy[:i]) for at in (route.src, route.dst) for i in range(1, len(at.hierarchy))]
+    grids = [math.prod(at.hierarchy[:i]) for at in (route.src, route.dst)
+             for i in range(1, len(at.hierarchy))]
     return [*sorted({n for n in grids if 1 < n <= SIZES[0]}, reverse=True), *SIZES]
 
 
@@ -88,7 +89,7 @@ def count_messages(hop: Hop, rows: Sequence[Row]) -> dict[tuple[int, int], tuple
 
 
 def describe_messages(senders: Row, receivers: Row, count: int, size: str) -> str:
-    """Return "device 0 sends 16 bytes to device 1", or the number of messages between groups and their bytes."""
+    """Return "device 0 sends 16 bytes to device 1", or the count and the bytes of messages between groups."""
     if len(senders.devices) == len(receivers.devices) == 1:
         return f"{senders.name} sends {size} to {receivers.name}"
     return f"{senders.name} to {receivers.name}: {count:,} message{'s' * (count > 1)}, {size}"

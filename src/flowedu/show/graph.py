@@ -198,8 +198,9 @@ def graph_svg(compiled) -> str:
 def draw_graph(compiled, path: str | os.PathLike, optimized: bool) -> Path:
     """Draw a compiled nn.Graph, as traced or after the passes, to `path` (.svg).
 
-    With more than BOXES boxes, it shows parts of the model and links to `...-all.svg`, which shows all ops. With
-    more than MOST boxes, it links to `...-parts.svg`, which shows parts of the model in at most MOST boxes.
+    With more than BOXES boxes, it shows parts of the model and links to `...-all.svg`, which shows all ops.
+    With more than MOST boxes, it links to `...-parts.svg`, which shows parts of the model in at most MOST
+    boxes.
     """
     title, made = graph_boxes(compiled, optimized)
     path = Path(path)

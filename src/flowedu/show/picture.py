@@ -39,8 +39,8 @@ class Rectangle(NamedTuple):
 class Cell(NamedTuple):
     """A part of the arena during some steps.
 
-    Attributes: kind, of the most bytes in it; steps and bytes, its ranges; buffers, the number that begin in it;
-    share, the part that is in use.
+    Attributes: kind, of the most bytes in it; steps and bytes, its ranges; buffers, the number that begin in
+    it; share, the part that is in use.
     """
 
     kind: str
@@ -77,8 +77,8 @@ def draw_memory(plan: Plan, path: str | os.PathLike, arguments: dict[str, str] |
         for b, r in zip(buffers, rectangles):
             if b.nbytes >= LABELLED * plan.arena and b.kind == "temp":
                 room = max(4, int((r.stop - r.start) * 130 / len(plan.steps)))  # letters that fit
-                top.text((r.start + r.stop) / 2, (b.offset + b.nbytes / 2) / 1e6, cut(names.get(b, b.name), room),
-                         ha="center", va="center", fontsize=7)
+                top.text((r.start + r.stop) / 2, (b.offset + b.nbytes / 2) / 1e6,
+                         cut(names.get(b, b.name), room), ha="center", va="center", fontsize=7)
     top.axhline(plan.arena / 1e6, color="black", linewidth=0.8)
     top.set(ylabel="place in the arena (MB)", ylim=(0, plan.arena / 1e6 * 1.04 or 1), title=(
         f"{plan.graph.name}: {plan.sum_bytes / 1e6:.1f} MB of buffers in an arena of {plan.arena / 1e6:.1f} "
@@ -127,7 +127,8 @@ def _draw_cells(axes, cells: Sequence[Cell]) -> set[str]:
     """Draw the cells of a large plan with their counts, and return the kinds of buffers."""
     used: set[str] = set()
     for c in cells:
-        (start, stop), (low, high) = c.steps, c.bytes
+        start, stop = c.steps
+        low, high = c.bytes
         axes.broken_barh([(start, stop - start)], (low / 1e6, (high - low) / 1e6), alpha=0.3 + 0.7 * c.share,
                          facecolor=COLORS[c.kind], edgecolor="white", linewidth=0.6,
                          label="" if c.kind in used else c.kind)

@@ -20,7 +20,8 @@ from flowedu.errors.files import write_text
 from flowedu.show.svg import Drawing
 from flowedu.show.trace import COLORS
 
-SLOT, ROW, LEFT, TOP = 34, 28, 80, 40
+SLOT, ROW = 34, 28
+LEFT, TOP = 80, 40
 
 Pass = tuple[int, bool]              # micro-batch, True for the backward pass
 

@@ -1,4 +1,4 @@
-"""The messages in OFRecord files: OFRecord, Feature and the five kinds of lists (oneflow.core.record.record_pb2).
+"""The messages in OFRecord files (oneflow.core.record.record_pb2): OFRecord, Feature, five kinds of lists.
 
     import flowedu.oneflow04.record.record_pb2 as ofrecord
 
@@ -10,8 +10,9 @@ The classes are those of the `protobuf` package. They are created on first use, 
 file instead of a generated file. The wire format is OneFlow's record.proto:
 
     message BytesList { repeated bytes value = 1; }                   // the other lists: [packed = true]
-    message Feature { oneof kind { BytesList bytes_list = 1; FloatList float_list = 2; DoubleList double_list = 3;
-                                   Int32List int32_list = 4; Int64List int64_list = 5; } }
+    message Feature { oneof kind { BytesList bytes_list = 1; FloatList float_list = 2;
+                                   DoubleList double_list = 3; Int32List int32_list = 4;
+                                   Int64List int64_list = 5; } }
     message OFRecord { map<string, Feature> feature = 1; }
 """
 from __future__ import annotations
@@ -25,7 +26,8 @@ from flowedu.errors.extras import install
 KINDS = (("bytes_list", "BytesList", "BYTES"), ("float_list", "FloatList", "FLOAT"),
          ("double_list", "DoubleList", "DOUBLE"), ("int32_list", "Int32List", "INT32"),
          ("int64_list", "Int64List", "INT64"))
-__all__ = ["BytesList", "FloatList", "DoubleList", "Int32List", "Int64List", "Feature", "OFRecord"]   # noqa: F822
+__all__ = ["BytesList", "FloatList", "DoubleList", "Int32List", "Int64List", "Feature",  # noqa: F822
+           "OFRecord"]
 
 
 @functools.cache

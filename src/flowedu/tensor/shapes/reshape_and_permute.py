@@ -366,7 +366,8 @@ def repeat(input: Tensor, *times_: Sizes, repeats: Sequence[int] | None = None) 
 def _repeat_axes(x: Tensor, times: tuple[int, ...]) -> Tensor:
     """Repeat axis i times[i] times; meanwhile, an axis longer than 1 needs two axes, (times, size)."""
     pairs = [(k, n) if k != 1 and n != 1 else (k * n,) for k, n in zip(times, x.shape)]
-    if sum(map(len, pairs)) > MAX_RANK:                   # one axis after the other, the axes around it merged
+    if sum(map(len, pairs)) > MAX_RANK:
+        # Repeat one axis after the other, with the axes around it merged.
         for i, k in enumerate(times):
             if k != 1:
                 shape = tuple(x.shape)
