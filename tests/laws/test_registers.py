@@ -161,7 +161,7 @@ PLANTED = {
 @pytest.mark.parametrize("kind", PLANTED)
 def test_a_wrong_primitive_is_reported_with_its_name(kind, monkeypatch):
     *functions, problem = PLANTED[kind]
-    wrong = Primitive(kind, lambda *call: kind, when, messages, elements, in_ops)
+    wrong = Primitive(kind, lambda *call: kind, *functions)
     monkeypatch.setenv("FLOWEDU_CHECK_GRAPH", "1")
     before = read_registers()
     with restored(), pytest.raises(GraphError, match=problem) as e:
