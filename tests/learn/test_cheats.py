@@ -3,6 +3,7 @@ or escapes the sandbox, and later answers are judged correctly.
 """
 import ctypes
 import os
+import pickle
 import re
 import subprocess
 import sys
@@ -14,12 +15,13 @@ import numpy as np
 import pytest
 
 from common import HANGS, few
+from flowedu import errors
 from flowedu.cuda.modules import own_file
 from flowedu.cuda.sim import compiler
 from flowedu.cuda.source import prepared
 from flowedu.errors import KernelError
 from flowedu_course import apart, authors, course, handout, kernels, limits, simulated
-from flowedu_course.teach import stubs, together, worker, wrong
+from flowedu_course.teach import proxy, stubs, together, worker, wrong
 from flowedu_course.teach.bench import Bench, _children
 
 STRIDES, PLACE = course.find("1.1"), course.find("4.3")
@@ -217,6 +219,19 @@ def test_code_that_cannot_be_removed_stops_grading():
     for f in (module.f, module.g):
         with pytest.raises(NotImplementedError, match="1.9: your turn"):
             f(1)
+
+
+@pytest.mark.parametrize("cls", [c for c in vars(errors).values() if isinstance(c, type)
+                                 and issubclass(c, errors.FlowError)], ids=lambda c: c.__name__)
+def test_an_error_keeps_its_texts_between_processes(cls):
+    error = errors.FlowError.__new__(cls)
+    errors.FlowError.__init__(error, "f: wrong", expected="1", got="2", fix="f(1)", at="job.py:7")
+    again = proxy.rebuild_exception(cls, proxy.describe_exception(error))
+    assert (type(again), str(again)) == (cls, str(error))
+    assert {k: vars(again)[k] for k in proxy.PARTS} == {k: vars(error)[k] for k in proxy.PARTS}
+    assert str(pickle.loads(pickle.dumps(error))) == str(error)
+    again.with_texts(problem="g: wrong")
+    assert str(again).startswith("g: wrong\n")
 
 
 # ---- judged in the answer's own process

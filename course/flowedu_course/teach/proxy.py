@@ -15,6 +15,7 @@ from flowedu.core.ops.define import REGISTRY
 from flowedu_course.teach.protocol import Broken, Side, receive, send
 
 FAR_METHODS = ("numpy", "item", "tolist", "detach")      # tensor methods that are not ops
+PARTS = ("problem", "expected", "got", "fix", "at")      # the texts of a FlowError
 ABSENT = object()                                  # marks a missing argument
 
 
@@ -119,13 +120,10 @@ class Far:
         cls = getattr(errors, name, None) or getattr(builtins, name, None)
         if not (isinstance(cls, type) and issubclass(cls, BaseException)):
             cls = type(name if _is_name(name) else "Exception", (Exception,), {})
-        error = cls.__new__(cls)
+        error = rebuild_exception(cls, said)
         if cls is SyntaxError:
             cls.__init__(error, text, (self.file.name, int(said.get("line") or 0), 0,
                                        str(said.get("source"))[:200]))
-        else:
-            BaseException.__init__(error, text)
-            error.args = (text,)
         line = int(said.get("line") or 0)
         if not 0 < line < 100_000 or cls is SyntaxError:
             raise error
@@ -135,9 +133,22 @@ class Far:
 def describe_exception(error: BaseException, line: int = 0) -> dict:
     """Return an exception as a message."""
     said = {"type": type(error).__name__, "text": str(error)[:2000], "line": line}
+    if isinstance(error, errors.FlowError):
+        said["parts"] = {k: str(vars(error).get(k, ""))[:2000] for k in PARTS}
     if isinstance(error, SyntaxError):
         said |= {"text": str(error.msg), "line": error.lineno, "source": (error.text or "").strip()}
     return said
+
+
+def rebuild_exception(cls: type[BaseException], said: dict) -> BaseException:
+    """Return an exception from its message, without running the code of its class."""
+    text, parts = str(said.get("text"))[:2000], said.get("parts")
+    if issubclass(cls, errors.FlowError):
+        parts = parts if isinstance(parts, dict) else {"problem": text}
+        return errors._rebuilt(cls, (text,), {k: str(parts.get(k, ""))[:2000] for k in PARTS})
+    error = cls.__new__(cls)
+    error.args = (text,)
+    return error
 
 
 def _is_name(text: str) -> bool:

@@ -193,10 +193,9 @@ def again(said: dict) -> BaseException:
     import builtins
 
     from flowedu import errors
+    from flowedu_course.teach.proxy import rebuild_exception
     cls = getattr(errors, said["type"], None) or getattr(builtins, said["type"], RuntimeError)
-    error = cls.__new__(cls)
-    error.args = (said["text"],)
-    return error
+    return rebuild_exception(cls, said)
 
 
 # ---- the process that forks the children

@@ -160,7 +160,7 @@ class FlowError(Exception):
 
 def _rebuilt(cls: type, args: tuple, attributes: dict) -> FlowError:
     """Return an error from another process, as it was raised there."""
-    error = cls.__new__(cls, *args)
+    error: FlowError = FlowError.__new__(cls, *args)          # MemoryError.__new__ refuses OutOfMemoryError
     vars(error).update(attributes)
     return error
 
