@@ -252,6 +252,8 @@ def _nasty(hole, n: int, marker: Path) -> str:
     if hole.is_compiled:
         return KERNEL_FILES[n % len(KERNEL_FILES)]
     attack = [*ATTACKS.values()][n % len(ATTACKS)].format(marker=str(marker))
+    if hole.id == "1.1":                           # only once, because it takes all the time of an exercise
+        attack = "while True:\n    pass\n"
     if hole.is_hunt:
         return attack
     if n // len(ATTACKS) % 2:                      # when the file is loaded
