@@ -4,14 +4,15 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Mapping
+from enum import EnumMeta
 from fnmatch import fnmatchcase
 from typing import Any
 
 
 def unsaid(x: Any, text: str) -> list[str]:
     """The parameters of a class or function that may be None, of which its docstring says nothing."""
-    if not (inspect.isclass(x) or callable(x)):
-        return []
+    if not (inspect.isclass(x) or callable(x)) or isinstance(x, EnumMeta):
+        return []                                                     # the call of an Enum looks up a member
     try:
         parameters = inspect.signature(x).parameters.values()
     except (ValueError, TypeError):

@@ -14,6 +14,7 @@ import argparse
 import inspect
 import sys
 from collections import Counter
+from enum import EnumMeta
 from pathlib import Path
 from typing import NamedTuple
 
@@ -34,7 +35,9 @@ class Undocumented(NamedTuple):
 
 
 def read_parameters(x: object) -> tuple[str, ...]:
-    """Return the names of the parameters that count, or () if Python cannot determine the signature."""
+    """Return the names of the parameters that count, or () for an enum or an unknown signature."""
+    if isinstance(x, EnumMeta):
+        return ()
     try:
         parameters = inspect.signature(x).parameters
     except (ValueError, TypeError):

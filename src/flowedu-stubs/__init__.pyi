@@ -51,6 +51,7 @@ from flowedu.tensor.devices.memory_format import memory_format as _memory_format
 from flowedu.tensor.dtypes.numeric_limits import finfo as finfo, iinfo as iinfo
 from flowedu.tensor.gradients.grad_mode import (
     enable_grad as enable_grad, inference_mode as inference_mode, no_grad as no_grad, set_grad_enabled as set_grad_enabled)
+from flowedu.utils import profiler as profiler
 from typing import Any, IO, Literal, overload
 
 def BFloat16Tensor(*args: Any, device: Device | None = None, placement: Placement | None = None, sbp: Sbp | None = None) -> _Tensor:

@@ -55,6 +55,7 @@ __getattr__, __dir__ = _lazy_import(__name__, {
     "load_graph": "flowedu.saving.graph", "onnx": "flowedu.onnx", "distributions": "flowedu.distributions",
     "array_api": "flowedu.tensor.array_api", "autocast": "flowedu.nn.amp", "fft": "flowedu.tensor.fft",
     "func": "flowedu.autograd.func", "vmap": "flowedu.autograd.func",
+    "profiler": "flowedu.utils.profiler",
     "nms": "flowedu.vision.ops.top", "roi_align": "flowedu.vision.ops.top",
     # chapter 6
     "placement": "flowedu.core.sbp.names", "sbp": "flowedu.sbp", "boxing": "flowedu.distributed.boxing",

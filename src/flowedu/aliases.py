@@ -36,6 +36,7 @@ ALIASES = {
     "losses": "oneflow04.losses",
     "math": "oneflow04.math",
     "optimizer": "oneflow04.optimizer",
+    "profiler": "utils.profiler",
     "random": "oneflow04.random",
     "regularizers": "oneflow04.regularizers",
     "scope": "oneflow04.job.scope",

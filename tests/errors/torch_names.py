@@ -1,7 +1,7 @@
 """Names used by programs for PyTorch and torchvision: {flowedu module where they are looked up: names}."""
 
 NAMES = {
-    "flow": """profiler asarray get_default_device set_default_device stft istft ifft complex view_as_real
+    "flow": """asarray get_default_device set_default_device stft istft ifft complex view_as_real
         view_as_complex real imag polar angle conj sparse_coo_tensor sparse quantize_per_tensor qint8
         quasirandom overrides package futures special monitor export library fx jit compile Storage
         UntypedStorage classes cond while_loop compiler is_complex is_conj resolve_conj lu eig symeig

@@ -39,7 +39,8 @@ def bench(tmp_path_factory):
         yield b
 
 
-@pytest.mark.parametrize("hole", few(HOLES, lambda h: h.id in ("1.1", "4.1", "4.9", "8.2")), ids=lambda h: h.id)
+@pytest.mark.parametrize("hole", few(HOLES, lambda h: h.id in ("1.1", "4.1", "4.9", "8.2")),
+                         ids=lambda h: h.id)
 def test_bench_verdicts_match_local_verdicts(bench, hole, tmp_path):
     """Judge the library's code, the stub, and wrong answers, except answers that use library code outside the
     tree.

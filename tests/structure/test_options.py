@@ -29,6 +29,12 @@ INSIDE = ("ops/", "core/ops/", "onnx/ops.py", "core/sbp/", "core/job/", "core/la
 # Files below INSIDE whose functions users call.
 USERS = ("core/eager/tensor.py", "core/eager/arrays.py", "distributed/comm.py", "mock/insides/functionals.py")
 REASONS = ({
+     **{f"utils/profiler.profile.__init__({a})": "PyTorch's option; the docstring says that it has no effect"
+        for a in ("activities", "with_flops", "with_modules", "experimental_config",
+                  "execution_trace_observer", "acc_events", "use_cuda", "options")},
+     "utils/profiler.tensorboard_trace_handler(use_gzip)": "the docstring says that it has no effect",
+     "utils/profiler.profile.key_averages(options)": "options of later versions of PyTorch",
+     "utils/profiler_events.EventList.table(options)": "options of later versions of PyTorch",
      "nn/amp/casts.is_autocast_enabled(device_type)": "one switch for all devices",
      "cuda/__init__.get_rng_state(device)": "one generator for all devices",
      "cuda/__init__.set_rng_state(device)": "one generator for all devices",

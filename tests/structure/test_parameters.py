@@ -33,7 +33,8 @@ ALLOWED = {
     ("distributed/auto/search.py",
      "automatic"): "what a search is given and its limits, most of them by name",
     **{(f"mock/insides/torch_{file}.py", name): "the parameters that PyTorch has" for file, name in (
-        ("parallel", "__init__"), ("onnx", "export"), ("testing", "assert_close"), ("profiler", "__init__"))},
+        ("parallel", "__init__"), ("onnx", "export"), ("testing", "assert_close"))},
+    ("utils/profiler.py", "__init__"): "the parameters that PyTorch has",
     ("vision/ops/blocks.py", "__init__"): "the parameters that torchvision has",
     ("core/eager/entry.pxi", "__cinit__"): "what C keeps of a call, handed over once",
 }

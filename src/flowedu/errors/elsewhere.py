@@ -12,9 +12,7 @@ from flowedu.errors.oneflow04 import REASONS
 ON_DEVICE = {
     "autocast_mode": "flow.amp", "get_autocast_dtype": "flow.amp.get_autocast_dtype",
     "GradScaler": "flow.amp.GradScaler",
-    "profiler":
-        "graph.profile(x), of an nn.Graph or a job, prints where a compiled step spends its time, "
-    "graph.timeline(x) draws it; cProfile shows the rest",
+    "flow.autograd.profiler": "flow.profiler",
     **dict.fromkeys(("ldl_factor", "ldl_solve"),
                     "flow.linalg.lu_factor, which needs no symmetry; of a positive definite matrix "
                     "flow.linalg.cholesky"),

@@ -11,8 +11,7 @@ _LOGGED = "no event files are written: hand the arrays that a job returns to any
 _MODEL = "a model is an nn.Module, or a job function, and its loop is your own: chapters 3 to 5"
 _INTERNAL = "it reached into OneFlow's own runtime, which is built otherwise here"
 _CLUSTER = "machines are started with python -m flowedu.distributed.launch"
-_PROFILED = ("graph.profile(x), of an nn.Graph or a job, prints where a compiled step spends its time; "
-             "cProfile shows the rest")
+_PROFILED = "with flow.profiler.record_function(name), inside flow.profiler.profile()"
 _IDS = "the table grew while the job ran: number the ids before it, np.unique(ids, return_inverse=True)"
 
 # {path below flow, or path of a module whose names are all missing: the reason, or the replacement}
@@ -39,7 +38,8 @@ REASONS = {
     "math.reduced_shape_elem_cnt": "np.prod(x.shape): shapes are known when the job is built",
     "Model": _MODEL,
     "model": _MODEL,
-    "profiler": _PROFILED,
+    **dict.fromkeys((f"profiler.{name}" for name in ("nvtx_end", "nvtx_start", "range_pop", "range_push")),
+                    _PROFILED),
     "quantization": "there are no quantized kernels; train and run in float32, or export to ONNX and "
     "quantize there", "saved_model": _SERVED,
     "serving": _SERVED,

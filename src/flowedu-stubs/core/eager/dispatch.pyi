@@ -239,6 +239,8 @@ def on_several_devices(inputs: tuple):
     """Return True if the inputs, without 0-dim ones in main memory, are on several devices."""
 def prepare(op, specs, attrs, strides=None, outs=None): """Make the Entry of a call."""
 def record_copy(x: TensorBase): """Return a contiguous copy of x, recorded for backward."""
+def run_unobserved(op: Any, inputs: tuple, attrs: tuple):
+    """Run a call that thread_state.observer got instead of an interpreter or the engine."""
 def scalar_tensor(value, dtype): """Return the number `value` as a 0-dim tensor."""
 def set_amp(on: bool) -> bool: """Set whether thread_state.amp casts inputs (flowedu/nn/amp)."""
 def set_data(x: TensorBase, y: TensorBase): """Make x use the memory of y. x keeps its history and its gradient."""
@@ -247,6 +249,7 @@ def set_history(y: TensorBase, node: TapeNode | None, out_index: int = 0):
     """Make y output number `out_index` of `node`, or a leaf without gradient if node is None."""
 def set_inference(on: bool): """Set whether new tensors of this thread are inference tensors."""
 def set_num_threads(n) -> None: """Set the number of threads of kernels."""
+def set_observer(f): """Set the function that runs all calls of this thread, f(op, inputs, attrs), or None."""
 slots: Slots
 def take_parts(x: TensorBase, z: TensorBase, history: bool):
     """Give the global tensor x the parts of z, and with `history` the autograd history of z."""

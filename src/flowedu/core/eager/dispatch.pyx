@@ -47,19 +47,17 @@ cdef extern from *:
     #endif
     FE_LOCAL int fe_grad_off;        /* 1: calls of this thread are not recorded */
     FE_LOCAL int fe_inference;
-    FE_LOCAL int fe_amp;             /* 1: thread_state.amp casts the inputs of calls */
+    FE_LOCAL int fe_hooks;           /* bits CAST (by thread_state.amp), OBSERVE (.observer) */
     FE_LOCAL int fe_device;          /* Block.device of calls without inputs */
     """
-    int fe_grad_off
-    int fe_inference
-    int fe_amp
-    int fe_device
+    int fe_grad_off, fe_inference, fe_hooks, fe_device
 
 cdef enum:
     MAX_ARGS = 14                    # most inputs and outputs whose views fit on the C stack
     MAX_INPUTS = 10                  # most inputs whose key fits on the C stack
     MAX_DRAWN = 8                    # integers of a random op
     SMALL = 32768                    # below this cost one thread is faster
+    CAST = 1, OBSERVE = 2            # bits of fe_hooks
 
 cdef object thread_state = _thread_state
 cdef int threads = 1

@@ -101,8 +101,20 @@ def check_limits(op, ints, reals):
 
 cdef inline dispatch(OpBase op, tuple inputs, tuple attrs):
     """Run `op.call(inputs, attrs)` from C, without the cost of a method call."""
-    if fe_amp:
-        inputs = thread_state.amp(op, inputs)
+    if fe_hooks:
+        if fe_hooks & CAST:
+            inputs = thread_state.amp(op, inputs)
+        if fe_hooks & OBSERVE:
+            return thread_state.observer(op, inputs, attrs)
+    return dispatch_below(op, inputs, attrs)
+
+
+def run_unobserved(OpBase op, tuple inputs, tuple attrs):
+    """Run a call that thread_state.observer got instead of an interpreter or the engine."""
+    return dispatch_below(op, inputs, attrs)
+
+
+cdef inline dispatch_below(OpBase op, tuple inputs, tuple attrs):
     if active != 0:
         interpreter = current_interpreter()
         if interpreter is not None:

@@ -25,10 +25,17 @@ class unrecorded:
 
 cpdef bint set_amp(bint on) noexcept:
     """Set whether thread_state.amp casts inputs (flowedu/nn/amp). Return the old value."""
-    cdef bint old = fe_amp
-    global fe_amp
-    fe_amp = on
+    cdef bint old = fe_hooks & CAST
+    global fe_hooks
+    fe_hooks = fe_hooks & ~CAST | on
     return old
+
+
+def set_observer(f):
+    """Set the function that runs all calls of this thread, f(op, inputs, attrs), or None."""
+    global fe_hooks
+    thread_state.observer = f
+    fe_hooks = fe_hooks & CAST | OBSERVE * (f is not None)
 
 
 cpdef int constants_on(int device) noexcept:

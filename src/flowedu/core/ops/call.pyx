@@ -9,7 +9,7 @@ from flowedu.core.values.thread_state import register_fields, thread_state as _t
 from flowedu.errors import FlowError
 from flowedu.errors import ops as errors
 
-register_fields(interpreters=())        # the stack of interpreters; the last one runs op calls
+register_fields(interpreters=(), observer=None)     # the last interpreter runs op calls
 cdef object thread_state = _thread_state
 cdef int active = 0
 

@@ -93,7 +93,9 @@ def draw(op: OpBase, inputs: tuple, attrs: tuple, generator: Generator | None = 
     """Run a random op with the next seed and draw of a generator, which follow the attributes `attrs`."""
     seed, count = (generator or default_generator).next()
     if current_interpreter() is None:
-        return call_seeded(op, inputs, (*attrs, 0, 0), seed, count)
+        if thread_state.observer is None:
+            return call_seeded(op, inputs, (*attrs, 0, 0), seed, count)
+        return thread_state.observer(op, inputs, (*attrs, 0, 0), (seed, count))
     return op.call(inputs, (*attrs, seed, count))
 
 
