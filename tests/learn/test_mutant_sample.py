@@ -11,15 +11,15 @@ from flowedu_course.teach.bench import Bench
 from flowedu_course.teach.frontier import commit
 
 # Chapters without unexplained survivors (make authors-check MUTANTS=1).
-EXPLAINED = (4, 5, 6, 7)
+EXPLAINED = (1, 2, 3, 4, 5, 6, 7)
 # The slowest mutants take 10 s of processor time, most of them less than 1 s.
-JUDGED, COMPARED = 60, 10
+JUDGED, COMPARED = 60, 6
 
 
 @pytest.mark.slow
 def test_the_laws_reject_a_sample_of_mutants_or_a_table_explains_them():
     """Run in another process, because mutants are judged in forks, which would copy that of the tests."""
-    exercises = [h.id for h in course.holes() if h.chapter in EXPLAINED]
+    exercises = [h.id for h in course.holes() if h.chapter in EXPLAINED and not h.is_separate]
     done = subprocess.run([sys.executable, "-m", "flowedu_course.teach.mutants", *exercises, "--sample",
                            str(JUDGED), "--choice", commit(), "--jobs", "1"], capture_output=True,
                           encoding="utf-8")
