@@ -49,7 +49,7 @@ FUNCTIONS = {
     "ops/test_custom_ops.py": "custom_op",
     "oneflow04/test_eager_mode.py": "eager_execution_enabled enable_eager_execution",
     "core/test_storage.py": "empty_cache memory_stats",
-    "dist/test_choose.py": "explain",
+    "dist/test_choose.py": "explain", "laws/test_registers.py": "report",
     "core/test_variables.py": "get_all_variables get_variable load_variables",
     "core/job/test_jobs.py": "clear_default_session global_function sync_default_session",
     "saving/test_save_load.py": "load save",

@@ -234,8 +234,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.chapters == "fast":
         some = [shortened(c) for c in some]
     text = write_page(some, int(options.weeks), options.out.resolve().parent)
-    options.out.parent.mkdir(parents=True, exist_ok=True)
-    put(options.out, text)
+    try:
+        options.out.parent.mkdir(parents=True, exist_ok=True)
+        put(options.out, text)
+    except OSError as error:
+        raise ArgumentError("the plan cannot be written", expected="a file that can be written",
+                            got=f"{error.strerror}: {error.filename}", fix="OUT=build/plan.md") from None
     print(text, end="")
     print(f"\nwritten to {options.out}", file=sys.stderr)
     return 0
