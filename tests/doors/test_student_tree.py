@@ -263,7 +263,9 @@ def test_a_tree_is_worked_through(tmp_path, upto):
     for id, verdict in judged(home, [h.id for h in mine]).items():
         h = course.find(id)
         if h.needs and "  do " in "".join(verdict["lines"]):
-            assert h.stub and h.kind != "kernel" and verdict["state"] == "wrong", (id, verdict)
+            # Without the answer of a target, an exercise that it measures is not judged.
+            state = "open" if any(course.find(i).kind == "target" for i in h.needs) else "wrong"
+            assert h.stub and h.kind != "kernel" and verdict["state"] == state, (id, verdict)
         else:
             assert (verdict["state"], verdict["stars"]) == ("open", 0), (id, verdict)
     answered(home, mine)
@@ -271,4 +273,4 @@ def test_a_tree_is_worked_through(tmp_path, upto):
     *checks, listed = learn(home, *(f"check {h.id}" for h in here), "list")
     for hole, (rc, said) in zip(here, checks, strict=True):
         assert rc == 0 and f"{hole.short}" in said and "right" in said, said
-    assert re.findall(r"\[([ x])\] (\d\.\d+)", listed[1]) == [(" ", h.id) for h in mine if h not in here]
+    assert re.findall(r"\[([ x])\] (\d\.h?\d+)", listed[1]) == [(" ", h.id) for h in mine if h not in here]
