@@ -858,7 +858,7 @@ def tensor_split(input: _Tensor, indices_or_sections: _int | Sequence[_int] | _T
     """Return pieces along an axis."""
 def tensor_to_tensor_buffer(x, instance_dims: _int, name=None) -> _Tensor:
     """Pack the last axes of a tensor into a TensorBuffer."""
-def tensordot(a: _Tensor, b: _Tensor, dims: _int | Sequence[Axes] = 2) -> _Tensor:
+def tensordot(a: _Tensor, b: _Tensor, dims: _int | Sequence[Axes] | _Tensor = 2) -> _Tensor:
     """Return products summed over several axes."""
 def tile(input: _Tensor, *dims_: Sizes, dims: Sequence[_int] | None = None) -> _Tensor:
     """Repeat the tensor along its axes."""

@@ -29,7 +29,8 @@ CALLS = """
     linspace(0.0, 1.0, 5)|linspace(0.0, 1.0, 4, endpoint=False)|linspace(2.0, 3.0, 1)|linspace(1.0, 2.0, 0)
     eye(3)|eye(2, 4, k=1)|eye(3, 2, k=-1, dtype=xp.int32)|eye(2, k=5)
     eye(2, 3, k=-9)|tril(a, k=-9)|triu(a, k=9)|full((2, 3), 7)|full((), 1.5)|full(2, True)|zeros((2, 0))|ones(3)
-    zeros_like(i)|ones_like(a, dtype=xp.int64)|full_like(a, 2)|meshgrid(v, j)[0]|meshgrid(v, j, indexing="ij")[1]
+    zeros_like(i)|ones_like(a, dtype=xp.int64)|full_like(a, 2)|meshgrid(v, v[:2])[0]
+    meshgrid(v, v[:2], indexing="ij")[1]
     tril(a, k=1)|triu(w, k=-1)|asarray([1, 2])|asarray([[1.0], [2.0]])|asarray(3)|asarray(a, dtype=xp.float32)
     add(a, b)|subtract(a, 1.5)|multiply(2, a)|divide(a, b)|pow(a, 2.0)|remainder(a, v)|floor_divide(a, b)|maximum(a, 0.5)
     minimum(i, 2)|atan2(a, b)|hypot(a, 2.0)|copysign(1.0, a)|logaddexp(a, b)|nextafter(a, b)|equal(a, 0.0)|less(1, i)

@@ -22,6 +22,7 @@ def scaled(f):
 
 
 def tensordot(x, y, dims):
+    dims = dims.a.tolist() if isinstance(dims, T) else dims
     return operate(lambda a, b: np.tensordot(a, b, dims), x, y)
 
 

@@ -278,14 +278,18 @@ def chain_matmul(*matrices: Tensor) -> Tensor:
     return functools.reduce(matmul, matrices)
 
 
-def tensordot(a: Tensor, b: Tensor, dims: int | Sequence[Axes] = 2) -> Tensor:
+def tensordot(a: Tensor, b: Tensor, dims: int | Sequence[Axes] | Tensor = 2) -> Tensor:
     """Return products summed over several axes.
 
     Args:
         a: tensor.
         b: tensor.
-        dims: number of last axes of a and first axes of b to sum over, or two lists of axes.
+        dims: number of last axes of a and first axes of b to sum over, or two lists of axes. A tensor of ints
+            has the meaning of its number or lists.
     """
+    if isinstance(dims, TensorBase):
+        numbers: Any = dims.item() if dims.numel() == 1 else dims.tolist()
+        return tensordot(a, b, numbers)
     if isinstance(dims, int):
         if not 0 <= dims <= min(a.ndim, b.ndim):
             raise ShapeError("tensordot: dims is out of range", expected=f"0 to {min(a.ndim, b.ndim)}",

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
+from typing import Any
 
 from flowedu.core.eager.dispatch import TensorBase
 from flowedu.core.eager.tensor import Tensor
@@ -148,11 +149,30 @@ def meshgrid(*tensors: Tensor | Sequence[Tensor], indexing: str = "ij") -> tuple
     """Return the coordinates of a grid.
 
     Args:
-        *tensors: vectors of n, m, ... elements.
+        *tensors: vectors of n, m, ... elements, all of one dtype, or a list of them. A scalar is a vector of
+            one element.
         indexing: "ij" returns tensors of shape (n, m, ...), and "xy" exchanges their first two axes.
+
+    Raises:
+        ShapeError: there is no tensor, or one of them has two axes or more.
+        DTypeError: the dtypes differ.
+
+    Example:
+        >>> rows, columns = flow.meshgrid(flow.arange(2), flow.arange(3))
+        >>> rows.tolist(), columns.tolist()
+        ([[0, 0, 0], [1, 1, 1]], [[0, 1, 2], [0, 1, 2]])
     """
-    xs: list = list(tensors[0]) if len(tensors) == 1 and isinstance(tensors[0],
-                                                                    (list, tuple)) else list(tensors)
+    one_list = len(tensors) == 1 and isinstance(tensors[0], (list, tuple))
+    listed: Any = tensors[0] if one_list else tensors
+    xs = _list("meshgrid", listed)
+    for x in xs:
+        if x.ndim > 1:
+            raise ShapeError("meshgrid: expected 0D or 1D tensors", expected="vectors of coordinates",
+                             got=f"the shape {tuple(x.shape)}", fix="x.flatten()")
+        if x.dtype is not xs[0].dtype:
+            raise DTypeError("meshgrid: expected all tensors to have the same dtype",
+                             expected=str(xs[0].dtype), got=str(x.dtype),
+                             fix="x.to(y.dtype) for the dtype of the first tensor y")
     if indexing not in ("ij", "xy"):
         raise ArgumentError("meshgrid: indexing is unknown", expected='"ij" or "xy"', got=repr(indexing),
                             fix="indexing=\"ij\"")
