@@ -7,8 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import flowedu as flow
+from flowedu import _kernels as kernels
 from flowedu import nn
 from flowedu._kernels import ISA
+from flowedu.fast.passes.packed import packed
 from flowedu.ops import REGISTRY
 
 EPS = {np.float32: 2.0 ** -24, np.float64: 2.0 ** -53}
@@ -107,6 +109,19 @@ def test_inference_graphs_use_packed_products(rows, train, used):
         with flow.no_grad():
             model[0].weight.mul_(-2)
         np.testing.assert_allclose(graph(x).numpy(), model(x).detach().numpy(), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(("train", "used"), [(False, 2), (True, 0)])
+def test_products_of_graphs_that_write_their_weights_stay_plain(monkeypatch, train, used):
+    """A packed copy of a weight would be stale after a step. The rule is the same on every processor."""
+    monkeypatch.setattr(kernels, "ISA", "base")
+    graph = graph_of(nn.Sequential(nn.Linear(30, 50), nn.ReLU(), nn.Linear(50, 7)), train)
+    graph(flow.randn(20, 30))
+    traced = graph._compiled.graph
+    assert sum(n.op.name == "matmul" for n in traced.nodes) >= 2
+    monkeypatch.setattr(kernels, "ISA", "v3")
+    packed(traced)
+    assert sum(n.op.name.startswith("matmul_packed") for n in traced.nodes) == used
 
 
 class Residual(nn.Module):

@@ -169,6 +169,15 @@ def test_every_layer_and_function_has_a_formula_or_a_law():
         None} <= layers | functions, f"not there any more: {sorted(known - {None} - layers - functions)}"
 
 
+@pytest.mark.parametrize(("dtype", "eps"), [(flow.float64, 2.0 ** -52), (flow.float32, 2.0 ** -23),
+                                            (flow.float16, 2.0 ** -10), (flow.bfloat16, 2.0 ** -7)])
+def test_default_eps_of_rms_norm_is_the_machine_epsilon(dtype, eps):
+    """The mean square equals eps, so the result is the square root of 1/2, up to a few roundings."""
+    x = flow.full((4,), eps ** 0.5, dtype=dtype)
+    y = nn.functional.rms_norm(x, (4,)).to(flow.float64).numpy()
+    np.testing.assert_allclose(y, 0.5 ** 0.5, rtol=4 * eps)
+
+
 def test_inplace_layers_write_into_their_input():
     """The layer's option and the function's option have the same effect."""
     for row in TABLE:
