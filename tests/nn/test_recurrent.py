@@ -64,6 +64,17 @@ def test_recurrent_networks_equal_their_formula(name, data):
         assert_close(module(flow.tensor(x[:, 0]), *start), want)
 
 
+@pytest.mark.parametrize(("name", "options"),
+                         [("RNN", {}), ("GRU", {}), ("LSTM", {}), ("LSTM", {"proj_size": 2})])
+def test_steps_of_a_gpu_equal_the_kernel_of_a_cpu(monkeypatch, name, options):
+    """On a GPU, a network computes one step of the cell at a time. The steps also run on a CPU."""
+    module = getattr(nn, name)(3, 4, num_layers=2, bidirectional=True, **options).to(flow.float64)
+    x = flow.randn(5, 2, 3, dtype=flow.float64)
+    want = [y.detach().numpy() for y in flatten(module(x))]
+    monkeypatch.setattr("flowedu.nn.functional.rnn.place_at", lambda x: 1)
+    assert_close(module(x), want)
+
+
 @pytest.mark.parametrize("name", MODES)
 @few
 @given(data=st.data())
