@@ -167,6 +167,7 @@ m.remainder(-7.5, p) # values
 m.div(-7, k1, rounding_mode='floor')
 m.div(a, b, rounding_mode='floor') # values
 m.div(7, k1, rounding_mode='trunc')
+m.div(a, 0.7, rounding_mode='trunc')
 m.pow(a, 3.0)
 m.pow(2, k)
 m.pow(i, k)
