@@ -226,7 +226,7 @@ def pass_fast(case, yours):
         # Each node reads the two values before it, so a pass may visit a node once for each path to it.
         graph = build_graph((tuple(("add", (i, 1 + i)) for i in range(many)), (1 + many,)))
         return _seconds(lambda: yours(graph))
-    # 8 times for one visit of each node, 64 times for all pairs. The first call also pays for what it imports.
+    # 8 times for one visit of each node, 64 times for all pairs. The first of the short calls is slower.
     if _is_fast(lambda: (seconds(case), 12 * min(seconds(case // 8) for _ in range(3)))):
         return None
     return ["  yours           takes seconds: for each node, it visits all other nodes"]

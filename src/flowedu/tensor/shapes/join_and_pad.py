@@ -3,7 +3,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from typing import Any
 
 from flowedu.core.eager.dispatch import TensorBase
 from flowedu.core.eager.tensor import Tensor
@@ -162,9 +161,7 @@ def meshgrid(*tensors: Tensor | Sequence[Tensor], indexing: str = "ij") -> tuple
         >>> rows.tolist(), columns.tolist()
         ([[0, 0, 0], [1, 1, 1]], [[0, 1, 2], [0, 1, 2]])
     """
-    one_list = len(tensors) == 1 and isinstance(tensors[0], (list, tuple))
-    listed: Any = tensors[0] if one_list else tensors
-    xs = _list("meshgrid", listed)
+    xs = _list("meshgrid", S.unpack_tensors(tensors))
     for x in xs:
         if x.ndim > 1:
             raise ShapeError("meshgrid: expected 0D or 1D tensors", expected="vectors of coordinates",

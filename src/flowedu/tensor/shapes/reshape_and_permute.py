@@ -329,13 +329,18 @@ def broadcast_shapes(*shapes: int | Sequence[int]) -> tuple[int, ...]:
     return broadcast(*[(s,) if isinstance(s, int) else tuple(s) for s in shapes], what="broadcast_shapes")
 
 
+def unpack_tensors(tensors: tuple) -> Sequence:
+    """Return the tensors of a call whose arguments are tensors, or one list of them."""
+    return tensors[0] if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)) else tensors
+
+
 def broadcast_tensors(*tensors: Tensor | Sequence[Tensor]) -> list[Tensor]:
     """Return views of the tensors in their common shape.
 
     Args:
         *tensors: tensors.
     """
-    xs: Sequence = tensors[0] if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)) else tensors
+    xs = unpack_tensors(tensors)
     shape = broadcast_shapes(*[x.shape for x in xs])
     return [x if x.shape == shape else _EXPAND.call((x,), (shape,)) for x in xs]
 
